@@ -1,0 +1,138 @@
+// Receive buffers that the kernel picks from (a provided-buffer ring, kernel 5.19), and leases on
+// them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "ringside/base/error.h"
+#include "ringside/base/intrusive_list.h"
+#include "ringside/ring/completion.h"
+
+namespace ringside::ring {
+
+class Ring;
+class BufferGroup;
+
+// A piece of a received buffer. Move-only; the buffer goes back to its group, and so to the kernel,
+// when the last lease on it is gone. Thread: the ring's.
+class Lease {
+ public:
+  Lease() = default;
+  Lease(Lease&& other) noexcept { swap(other); }
+  Lease& operator=(Lease&& other) noexcept {
+    Lease(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~Lease() { reset(); }
+
+  explicit operator bool() const { return group_ != nullptr; }
+  std::string_view bytes() const { return {data_, size_}; }
+  const char* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  void remove_prefix(std::size_t bytes) {
+    data_ += bytes;
+    size_ -= static_cast<std::uint32_t>(bytes);
+  }
+  // Another lease on part of the same buffer.
+  Lease share(std::size_t offset, std::size_t bytes) const;
+  void reset();
+  // Index among the ring's registered buffers, or -1: for SEND_ZC with a fixed buffer.
+  int registered_index() const;
+
+ private:
+  friend class BufferGroup;
+  Lease(BufferGroup* group, std::uint16_t id, const char* data, std::uint32_t size)
+      : group_(group), data_(data), size_(size), id_(id) {}
+  void swap(Lease& other) noexcept {
+    std::swap(group_, other.group_);
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(id_, other.id_);
+  }
+  BufferGroup* group_ = nullptr;
+  const char* data_ = nullptr;
+  std::uint32_t size_ = 0;
+  std::uint16_t id_ = 0;
+};
+
+// Somebody whose receive ended with -ENOBUFS. Called once, on the ring's thread, from the loop
+// (never from inside a lease's destructor), when buffers are there again.
+class BufferWaiter : public base::ListHook<BufferWaiter> {
+ public:
+  virtual void on_buffers_available() = 0;
+
+ protected:
+  ~BufferWaiter() = default;
+};
+
+// Owner: a ring thread; lives as long as its ring. All leases must be gone before it is destroyed.
+class BufferGroup {
+ public:
+  // `count` is a power of two up to 32768. With `register_memory` the whole area is also registered
+  // as a fixed buffer (for SEND_ZC); when RLIMIT_MEMLOCK forbids that, the group works without, and
+  // registered_index() is -1.
+  static base::Result<std::unique_ptr<BufferGroup>> create(Ring& ring, std::uint16_t group_id,
+                                                           std::uint32_t count, std::uint32_t bytes,
+                                                           bool register_memory);
+  ~BufferGroup();
+  BufferGroup(const BufferGroup&) = delete;
+  BufferGroup& operator=(const BufferGroup&) = delete;
+
+  // The lease of a completion that has a buffer. Every such completion must come here, failed ones
+  // included.
+  Lease take(const Completion& completion);
+  // To be called when a receive ended with -ENOBUFS.
+  void wait(BufferWaiter& waiter);
+
+  std::uint16_t id() const { return group_id_; }
+  std::uint32_t buffer_bytes() const { return bytes_; }
+  std::uint32_t count() const { return count_; }
+  // Buffers under lease: zero at the end of every run.
+  std::uint32_t leased() const { return leased_; }
+  // Buffers that the kernel may pick from now.
+  std::uint32_t published() const { return published_; }
+  int registered_index() const { return registered_index_; }
+
+ private:
+  friend class Lease;
+  friend class Ring;
+  BufferGroup(Ring& ring, std::uint16_t group_id, std::uint32_t count, std::uint32_t bytes);
+  base::Result<void> set_up(bool register_memory);
+  char* buffer(std::uint16_t id) const { return area_ + std::size_t{id} * bytes_; }
+  void release(std::uint16_t id);
+  void publish(std::uint16_t id);
+  void refill();
+  bool can_wake() const { return published_ != 0 && !waiters_.empty(); }
+  // Called by the loop: wakes waiters when there is something to wake them for, at most as many as
+  // there are buffers.
+  void wake_waiters();
+
+  Ring& ring_;
+  std::uint16_t group_id_;
+  std::uint32_t count_;
+  std::uint32_t bytes_;
+  std::uint32_t leased_ = 0;
+  // The kernel takes buffers first in, first out, so with all of them published every receive would
+  // touch the coldest one. Only `window_` are published; the rest wait in `free_`, last in, first
+  // out. Every -ENOBUFS that meets free buffers doubles the window.
+  std::uint32_t window_;
+  std::uint32_t published_ = 0;
+  std::uint32_t free_count_ = 0;
+  int registered_index_ = -1;
+  bool registered_ = false;
+  char* area_ = nullptr;
+  std::size_t area_bytes_ = 0;
+  io_uring_buf_ring* shared_ = nullptr;
+  std::size_t shared_bytes_ = 0;
+  std::uint16_t tail_ = 0;
+  std::unique_ptr<std::uint16_t[]> references_;
+  std::unique_ptr<std::uint16_t[]> free_;
+  base::IntrusiveList<BufferWaiter, BufferWaiter> waiters_;
+};
+
+}  // namespace ringside::ring

@@ -1,0 +1,164 @@
+#include "ringside/ring/buffer_group.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cerrno>
+
+#include "ringside/base/poison.h"
+#include "ringside/ring/ring.h"
+
+namespace ringside::ring {
+
+namespace {
+
+constexpr std::uint32_t window_min = 64;
+constexpr std::uint32_t count_max = 32768;
+constexpr std::size_t page_bytes = 4096;
+
+std::size_t whole_pages(std::size_t bytes) {
+  return (bytes + page_bytes - 1) & ~(page_bytes - 1);
+}
+
+void* map_pages(std::size_t bytes) {
+  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return at == MAP_FAILED ? nullptr : at;
+}
+
+}  // namespace
+
+Lease Lease::share(std::size_t offset, std::size_t bytes) const {
+  assert(group_ != nullptr && offset + bytes <= size_);
+  ++group_->references_[id_];
+  return {group_, id_, data_ + offset, static_cast<std::uint32_t>(bytes)};
+}
+
+void Lease::reset() {
+  if (group_ == nullptr) return;
+  if (--group_->references_[id_] == 0) group_->release(id_);
+  group_ = nullptr;
+  data_ = nullptr;
+  size_ = 0;
+}
+
+int Lease::registered_index() const {
+  return group_ == nullptr ? -1 : group_->registered_index();
+}
+
+BufferGroup::BufferGroup(Ring& ring, std::uint16_t group_id, std::uint32_t count,
+                         std::uint32_t bytes)
+    : ring_(ring),
+      group_id_(group_id),
+      count_(count),
+      bytes_(bytes),
+      window_(std::min(count, window_min)) {}
+
+base::Result<std::unique_ptr<BufferGroup>> BufferGroup::create(Ring& ring, std::uint16_t group_id,
+                                                               std::uint32_t count,
+                                                               std::uint32_t bytes,
+                                                               bool register_memory) {
+  if (!std::has_single_bit(count) || count > count_max || bytes == 0)
+    return std::unexpected(base::from_errno(EINVAL));
+  std::unique_ptr<BufferGroup> group(new BufferGroup(ring, group_id, count, bytes));
+  if (auto result = group->set_up(register_memory); !result) return std::unexpected(result.error());
+  return group;
+}
+
+base::Result<void> BufferGroup::set_up(bool register_memory) {
+  area_bytes_ = whole_pages(std::size_t{count_} * bytes_);
+  shared_bytes_ = whole_pages(std::size_t{count_} * sizeof(io_uring_buf));
+  area_ = static_cast<char*>(map_pages(area_bytes_));
+  shared_ = static_cast<io_uring_buf_ring*>(map_pages(shared_bytes_));
+  if (area_ == nullptr || shared_ == nullptr) return std::unexpected(base::from_errno(ENOMEM));
+  references_ = std::make_unique<std::uint16_t[]>(count_);
+  free_ = std::make_unique<std::uint16_t[]>(count_);
+
+  io_uring_buf_reg request{};
+  request.ring_addr = reinterpret_cast<std::uint64_t>(shared_);
+  request.ring_entries = count_;
+  request.bgid = group_id_;
+  int result = ring_.kernel_.register_resource(ring_.ring_, IORING_REGISTER_PBUF_RING, &request, 1);
+  if (result < 0) return std::unexpected(base::from_errno(-result));
+  registered_ = true;
+  // Zero-copy sends work without; RLIMIT_MEMLOCK may not allow so much.
+  if (register_memory) registered_index_ = ring_.register_area(area_, area_bytes_);
+  // Downwards, so that the buffer that is used first is the first of the area.
+  for (std::uint32_t id = count_; id-- > 0;)
+    free_[free_count_++] = static_cast<std::uint16_t>(id);
+  refill();
+  ring_.add_group(*this);
+  return {};
+}
+
+BufferGroup::~BufferGroup() {
+  assert(leased_ == 0 && "a lease outlived its buffer group");
+  if (registered_) {
+    ring_.remove_group(*this);
+    if (registered_index_ >= 0) ring_.unregister_area(registered_index_);
+    io_uring_buf_reg request{};
+    request.bgid = group_id_;
+    ring_.kernel_.register_resource(ring_.ring_, IORING_UNREGISTER_PBUF_RING, &request, 1);
+  }
+  if (area_ != nullptr) {
+    base::unpoison(area_, area_bytes_);
+    ::munmap(area_, area_bytes_);
+  }
+  if (shared_ != nullptr) ::munmap(shared_, shared_bytes_);
+}
+
+Lease BufferGroup::take(const Completion& completion) {
+  if (!completion.has_buffer()) return {};
+  std::uint16_t id = completion.buffer_id();
+  assert(id < count_ && references_[id] == 0);
+  references_[id] = 1;
+  ++leased_;
+  --published_;
+  refill();
+  auto size = static_cast<std::uint32_t>(std::max(completion.result, 0));
+  return {this, id, buffer(id), size};
+}
+
+void BufferGroup::release(std::uint16_t id) {
+  --leased_;
+  // Between lease and publication nobody may look at it, which finds a use after release.
+  base::poison(buffer(id), bytes_);
+  free_[free_count_++] = id;
+  refill();
+}
+
+void BufferGroup::refill() {
+  if (published_ >= window_ || free_count_ == 0) return;
+  while (published_ < window_ && free_count_ != 0)
+    publish(free_[--free_count_]);
+  io_uring_smp_store_release(&shared_->tail, tail_);
+}
+
+void BufferGroup::publish(std::uint16_t id) {
+  // Not through `shared_->bufs`: that is a zero-length array in a union, which sanitizers distrust.
+  // The tail lives in the reserved bytes of entry 0, so only the other fields may be written.
+  base::unpoison(buffer(id), bytes_);
+  io_uring_buf& entry = reinterpret_cast<io_uring_buf*>(shared_)[tail_ & (count_ - 1)];
+  entry.addr = reinterpret_cast<std::uint64_t>(buffer(id));
+  entry.len = bytes_;
+  entry.bid = id;
+  ++tail_;
+  ++published_;
+}
+
+void BufferGroup::wait(BufferWaiter& waiter) {
+  if (free_count_ != 0 && window_ < count_) {
+    // The kernel ran out though we had more: this turn's burst is larger than the window.
+    window_ = std::min(window_ * 2, count_);
+    refill();
+  }
+  waiters_.push_back(waiter);
+}
+
+void BufferGroup::wake_waiters() {
+  for (std::uint32_t left = published_; left != 0 && !waiters_.empty(); --left)
+    waiters_.pop_front()->on_buffers_available();
+}
+
+}  // namespace ringside::ring
