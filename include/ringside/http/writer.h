@@ -1,0 +1,42 @@
+// Writes HTTP/1 heads and chunk framing into an arena.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "ringside/base/arena.h"
+#include "ringside/http/message.h"
+
+namespace ringside::http {
+
+// Builds one head as contiguous bytes. Start with a good guess of the size: growing copies.
+// When memory runs out everything after is ignored and `finish` returns a view with null data().
+class HeadWriter {
+ public:
+  HeadWriter(base::Arena& arena, std::size_t bytes_hint);
+  // RFC 9112 §3: "METHOD target HTTP/1.1".
+  void request_line(std::string_view method, std::string_view target);
+  // RFC 9112 §4: "HTTP/1.1 status reason". An empty reason is replaced by the standard one.
+  void status_line(std::uint16_t status, std::string_view reason);
+  void field(std::string_view name, std::string_view value);
+  void field(std::string_view name, std::uint64_t value);
+  // For values made of parts: begin_field, any number of append, end_field.
+  void begin_field(std::string_view name);
+  void append(std::string_view text);
+  void append(std::uint64_t number);
+  void end_field();
+  // Adds the empty line. The view is valid as long as the arena.
+  std::string_view finish();
+
+ private:
+  bool room(std::size_t bytes);
+  base::Arena* arena_;
+  char* begin_ = nullptr;
+  char* at_ = nullptr;
+  char* end_ = nullptr;
+};
+
+// "SIZE CRLF" of a chunk (lower-case hex), into `out` of at least 18 bytes. Returns the length.
+std::size_t write_chunk_size(std::uint64_t bytes, char* out);
+
+}  // namespace ringside::http
