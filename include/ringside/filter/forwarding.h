@@ -1,0 +1,106 @@
+// What the proxy tells the server about the client, and the edits that a route asks for.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "ringside/base/arena.h"
+#include "ringside/config/snapshot.h"
+#include "ringside/http/message.h"
+#include "ringside/http/writer.h"
+
+namespace ringside::filter {
+
+// Everything that a header or a template may name about one request. Views live as long as the
+// exchange.
+struct RequestFacts {
+  std::string_view peer_address;  // the socket's other end, "10.0.0.1", "2001:db8::1" (no
+                                  // brackets), "unix:" for unix sockets
+  std::uint16_t peer_port = 0;
+  std::string_view
+      client_address;  // after trusted proxies were looked through; peer_address otherwise
+  std::uint16_t client_port = 0;
+  bool peer_trusted = false;
+  std::string_view scheme = "http";
+  std::string_view host;  // authority as the client sent it
+  std::string_view path;  // as sent
+  std::string_view query;
+  bool has_query = false;
+  std::string_view method;
+  std::string_view request_id;
+  std::string_view listener;
+  std::string_view server_name;
+  const http::FieldList* request_fields = nullptr;
+};
+
+// The trusted proxies of a Snapshot, compiled. Immutable; shared by all rings.
+class TrustedProxies {
+ public:
+  explicit TrustedProxies(const std::vector<std::string>& ranges);
+  bool trusts(std::string_view address) const;
+
+  // Reads X-Forwarded-For (or Forwarded, when there is no X-Forwarded-For) from right to left
+  // through trusted addresses. Sets client_address, client_port and peer_trusted of `facts`, whose
+  // peer_* and request_fields are set. Garbage ends the walk at the last good address.
+  void find_client(RequestFacts& facts, base::Arena& arena) const;
+
+ private:
+  struct Range {
+    std::uint8_t bytes[16];
+    std::uint8_t bits;
+    bool v6;
+  };
+  std::vector<Range> ranges_;
+  bool unix_peers_ = false;
+};
+
+// Writes the fields of a request that goes to a server: the client's own without hop-by-hop ones
+// and without those that we write ourselves, the forwarding fields, and the route's edits. Host,
+// framing and connection fields are the caller's. Fields whose name folds to a managed one
+// ("X_Forwarded_For", "X.Forwarded.Proto") are dropped unless configured. An untrusted peer's
+// X-Forwarded-* and Forwarded are replaced, a trusted one's extended. Via is extended (RFC 9110
+// §7.6.3).
+void write_request_fields(http::HeadWriter& out, const http::RequestHead& head,
+                          const RequestFacts& facts, const config::Forwarding& forwarding,
+                          const config::HeaderEdits& edits, base::Arena& arena);
+
+// As above for a response on its way to the client: hop-by-hop fields dropped, Via appended, edits
+// applied.
+void write_response_fields(http::HeadWriter& out, const http::ResponseHead& head,
+                           const RequestFacts& facts, const config::Forwarding& forwarding,
+                           const config::HeaderEdits& edits, base::Arena& arena);
+
+// Whether a trailer field of a request may go on to the server (RFC 9110 §6.5.1). What a header
+// says about the client in any spelling ("X-Forwarded-For", "X_Forwarded_For") is never taken from
+// a trailer.
+bool trailer_travels(const http::Field& field, const config::Forwarding& forwarding);
+
+// The template that a route sets Host to; nullptr when it does not. Host is written by the caller.
+const config::Template* host_override(const config::HeaderEdits& edits);
+
+// The request-target for the server, in origin form (or "*"): the client's own bytes, unless the
+// route has strip_prefix or add_prefix. Those work on `normal_path` (http::normalise_path), so that
+// what was matched is what is stripped. The query is never touched. nullptr data(): memory
+// exhausted.
+std::string_view upstream_target(const config::Route& route, const http::RequestHead& head,
+                                 std::string_view normal_path, base::Arena& arena);
+
+// Expands a template (a redirect's location). nullptr data(): memory exhausted. CR, LF and NUL
+// cannot come out of it.
+std::string_view expand(const config::Template& text, const RequestFacts& facts,
+                        base::Arena& arena);
+
+// A fresh id: 16 random bytes as 32 hex digits (from a per-ring generator seeded by the kernel). A
+// trusted peer's well-formed X-Request-Id (1..128 of [A-Za-z0-9._~+/=-]) is kept instead.
+class RequestIds {
+ public:
+  explicit RequestIds(std::uint64_t seed_a, std::uint64_t seed_b) : state_{seed_a, seed_b} {}
+  std::string_view next(base::Arena& arena);
+  std::string_view keep_or_next(const RequestFacts& facts, base::Arena& arena);
+
+ private:
+  std::uint64_t state_[2];
+};
+
+}  // namespace ringside::filter

@@ -1,0 +1,72 @@
+#include <algorithm>
+
+#include "addresses.h"
+#include "readers.h"
+
+namespace ringside::config {
+namespace {
+
+constexpr std::size_t name_bytes_max = 64;
+
+void read_listen(const Value& value, Draft& draft) {
+  Listen listen;
+  listen.name = value.name();
+  std::vector<Place> places;
+  Section section = value.section(join({"[listen.", value.name(), "]"}));
+  const auto address = section.take("address");
+  if (!address) {
+    draft.context.reporter.problem(value.place(), join({section.title(), " has no address"}),
+                                   R"(like address = "0.0.0.0:8080")");
+  } else {
+    for (const auto& [text, element] : read_texts(*address)) {
+      auto endpoint = parse_endpoint(text, EndpointUse::listener);
+      if (endpoint) {
+        listen.addresses.push_back(std::move(*endpoint));
+        places.push_back(element.place());
+      } else {
+        element.complain(endpoint.error());
+      }
+    }
+  }
+  read_count(section, "backlog", listen.backlog, 1, 65'535);
+  section.finish();
+  draft.snapshot.listens.push_back(std::move(listen));
+  draft.places.listens.push_back(value.place());
+  draft.places.addresses.push_back(std::move(places));
+}
+
+}  // namespace
+
+bool check_name(const Named& entry, std::string_view what) {
+  const std::string_view name = entry.key->str();
+  const bool good = !name.empty() && name.size() <= name_bytes_max && is_token(name) &&
+                    std::all_of(name.begin(), name.end(), [](char c) {
+                      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+                             (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.';
+                    });
+  Reporter& reporter = entry.value.context().reporter;
+  if (!good) {
+    reporter.problem(place_of(entry.key->source()),
+                     join({"the name ", quote(name), " of ", what, " is not usable"}),
+                     "1 to 64 letters, digits, \"-\", \"_\" or \".\"");
+  }
+  if (!entry.value.is_table()) entry.value.complain_type(join({"a table, [", what, ".NAME]"}));
+  return good && entry.value.is_table();
+}
+
+void read_listens(Section& names, Draft& draft) {
+  for (const Named& entry : names.all()) {
+    if (!check_name(entry, "listen")) continue;
+    const auto index = static_cast<std::uint32_t>(draft.snapshot.listens.size());
+    const auto [known, fresh] = draft.listen_names.emplace(entry.value.name(), index);
+    if (fresh) {
+      read_listen(entry.value, draft);
+      continue;
+    }
+    draft.context.reporter.problem(entry.value.place(),
+                                   join({"[listen.", entry.value.name(), "] is there already, at ",
+                                         short_text(draft.places.listens[known->second])}));
+  }
+}
+
+}  // namespace ringside::config

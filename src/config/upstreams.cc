@@ -1,0 +1,111 @@
+#include "addresses.h"
+#include "readers.h"
+
+namespace ringside::config {
+namespace {
+
+constexpr std::uint32_t weight_max = 1000;
+constexpr std::uint32_t connections_max = 1'000'000;
+
+void add_server(Upstream& upstream, std::vector<Place>& places, UpstreamServer server,
+                const std::string& address, const Value& at) {
+  auto endpoint = parse_endpoint(address, EndpointUse::server);
+  if (!endpoint) {
+    at.complain(endpoint.error());
+    return;
+  }
+  server.endpoint = std::move(*endpoint);
+  for (const UpstreamServer& other : upstream.servers) {
+    if (other.endpoint.text == server.endpoint.text) {
+      at.warn(join({"has ", quote(address), " twice"}), "give it a weight instead");
+    }
+  }
+  upstream.servers.push_back(std::move(server));
+  places.push_back(at.place());
+}
+
+void read_server_entry(const Value& value, std::uint32_t default_connections, Upstream& upstream,
+                       std::vector<Place>& places) {
+  UpstreamServer server;
+  server.connections_max = default_connections;
+  if (!value.is_table()) {
+    const auto text = value.text("a string or a table of address, weight and max_connections");
+    if (text) add_server(upstream, places, std::move(server), *text, value);
+    return;
+  }
+  Section section = value.section(join({"servers of [upstream.", upstream.name, "]"}));
+  read_count(section, "weight", server.weight, 1, weight_max);
+  read_optional_count(section, "max_connections", server.connections_max, connections_max, "none");
+  const auto address = section.take("address");
+  section.finish();
+  if (!address) {
+    value.complain("has an entry without address", R"(like { address = "10.0.0.1:8080" })");
+    return;
+  }
+  if (const auto text = address->text()) {
+    add_server(upstream, places, std::move(server), *text, *address);
+  }
+}
+
+void read_balance(Section& section) {
+  const auto value = section.take("balance");
+  if (!value) return;
+  const auto text = value->text();
+  static constexpr std::string_view known[] = {"round_robin"};
+  if (text && *text != known[0]) {
+    value->complain(join({"cannot be ", quote(*text)}), suggest(*text, known));
+  }
+}
+
+void read_upstream(const Value& value, Draft& draft) {
+  Upstream upstream;
+  upstream.name = value.name();
+  upstream.timeouts = draft.snapshot.timeouts;
+  std::vector<Place> places;
+  Section section = value.section(join({"[upstream.", value.name(), "]"}));
+  std::uint32_t default_connections = 0;
+  read_optional_count(section, "max_connections", default_connections, connections_max, "none");
+  read_balance(section);
+  read_count(section, "queue", upstream.queue_max, 0, 1'000'000);
+  read_count(section, "idle_connections", upstream.idle_max, 0, 65'536);
+  read_duration(section, "idle_timeout", upstream.idle_timeout_ms, 1, Zero::refused);
+  read_duration(section, "resolve_interval", upstream.resolve_interval_ms, 1000, Zero::refused);
+  Timeouts& timeouts = upstream.timeouts;
+  read_duration(section, "connect_timeout", timeouts.connect_ms, 1, Zero::refused);
+  read_duration(section, "response_header_timeout", timeouts.response_header_ms, 1, Zero::allowed);
+  read_duration(section, "queue_timeout", timeouts.queue_ms, 1, Zero::refused);
+  read_duration(section, "body_idle_timeout", timeouts.body_idle_ms, 1, Zero::allowed);
+  const auto servers = section.take("servers");
+  if (!servers || servers->elements().empty()) {
+    draft.context.reporter.problem(servers ? servers->place() : value.place(),
+                                   join({section.title(), " has no servers"}),
+                                   R"(like servers = ["10.0.0.1:8080"])");
+  } else {
+    for (const Value& element : servers->elements()) {
+      read_server_entry(element, default_connections, upstream, places);
+    }
+  }
+  section.finish();
+  draft.snapshot.upstreams.push_back(std::move(upstream));
+  draft.places.upstreams.push_back(value.place());
+  draft.places.servers.push_back(std::move(places));
+}
+
+}  // namespace
+
+void read_upstreams(Section& names, Draft& draft) {
+  for (const Named& entry : names.all()) {
+    if (!check_name(entry, "upstream")) continue;
+    const auto index = static_cast<std::uint32_t>(draft.snapshot.upstreams.size());
+    const auto [known, fresh] = draft.upstream_names.emplace(entry.value.name(), index);
+    if (fresh) {
+      read_upstream(entry.value, draft);
+      continue;
+    }
+    draft.context.reporter.problem(
+        entry.value.place(), join({"[upstream.", entry.value.name(), "] is there already, at ",
+                                   short_text(draft.places.upstreams[known->second])}));
+  }
+}
+
+}  // namespace ringside::config
