@@ -1,0 +1,122 @@
+// What waits to be sent on a stream: a queue of pieces, each knowing who owns its bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "ringside/base/slab.h"
+#include "ringside/ring/buffer_group.h"
+
+namespace ringside::net {
+
+// One piece. Its bytes are a lease's, or the caller's (an arena's, static), or its own few (chunk
+// framing).
+struct Slice {
+  static constexpr std::size_t own_bytes_max = 24;
+
+  Slice* next = nullptr;
+  const char* data = nullptr;
+  std::uint32_t size = 0;
+  ring::Lease lease;
+  char own[own_bytes_max];
+};
+
+// Per ring thread. Sized at start; when it runs dry the connection that needed a piece is ended
+// (no_memory).
+using SlicePool = base::Slab<Slice>;
+
+// A first-in, first-out queue of pieces from one pool. Not thread-safe.
+class SliceQueue {
+ public:
+  explicit SliceQueue(SlicePool& pool) : pool_(&pool) {}
+  ~SliceQueue() { clear(); }
+  SliceQueue(const SliceQueue&) = delete;
+  SliceQueue& operator=(const SliceQueue&) = delete;
+
+  // False when the pool is dry; nothing was queued then.
+  bool push(ring::Lease lease) {
+    Slice* slice = append();
+    if (slice == nullptr) return false;
+    slice->data = lease.data();
+    slice->size = static_cast<std::uint32_t>(lease.size());
+    slice->lease = std::move(lease);
+    bytes_ += slice->size;
+    return true;
+  }
+  // The bytes must stay in place until they were taken.
+  bool push_view(std::string_view bytes) {
+    Slice* slice = append();
+    if (slice == nullptr) return false;
+    slice->data = bytes.data();
+    slice->size = static_cast<std::uint32_t>(bytes.size());
+    bytes_ += slice->size;
+    return true;
+  }
+  // Copies at most Slice::own_bytes_max bytes.
+  bool push_copy(std::string_view bytes) {
+    Slice* slice = append();
+    if (slice == nullptr) return false;
+    std::memcpy(slice->own, bytes.data(), bytes.size());
+    slice->data = slice->own;
+    slice->size = static_cast<std::uint32_t>(bytes.size());
+    bytes_ += slice->size;
+    return true;
+  }
+
+  bool empty() const { return head_ == nullptr; }
+  std::size_t bytes() const { return bytes_; }
+  Slice* front() { return head_; }
+  // Removes the first `bytes` bytes of the queue.
+  void consume(std::size_t bytes) {
+    bytes_ -= bytes;
+    while (head_ != nullptr && bytes >= head_->size) {
+      bytes -= head_->size;
+      pop();
+    }
+    if (bytes > 0) {
+      head_->data += bytes;
+      head_->size -= static_cast<std::uint32_t>(bytes);
+    }
+  }
+  // Unlinks the first piece; the caller destroys it in the pool.
+  Slice* take_front() {
+    Slice* slice = head_;
+    bytes_ -= slice->size;
+    unlink();
+    return slice;
+  }
+  void clear() {
+    while (head_ != nullptr)
+      pop();
+    bytes_ = 0;
+  }
+  SlicePool& pool() { return *pool_; }
+
+ private:
+  Slice* append() {
+    Slice* slice = pool_->create();
+    if (slice == nullptr) return nullptr;
+    (tail_ == nullptr ? head_ : tail_->next) = slice;
+    tail_ = slice;
+    return slice;
+  }
+  void unlink() {
+    head_ = head_->next;
+    if (head_ == nullptr) tail_ = nullptr;
+  }
+  void pop() {
+    Slice* slice = head_;
+    unlink();
+    pool_->destroy(slice);
+  }
+
+  SlicePool* pool_;
+  Slice* head_ = nullptr;
+  Slice* tail_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace ringside::net

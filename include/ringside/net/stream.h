@@ -1,0 +1,161 @@
+// A connected byte stream on a ring: TCP or a unix socket, towards a client or a server.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "ringside/base/error.h"
+#include "ringside/net/address.h"
+#include "ringside/net/slice.h"
+#include "ringside/net/sys_port.h"
+#include "ringside/ring/buffer_group.h"
+#include "ringside/ring/completion.h"
+#include "ringside/ring/ring.h"
+
+namespace ringside::net {
+
+// What all streams of a ring share. Outlives them.
+struct StreamContext {
+  ring::Ring& ring;
+  ring::BufferGroup& buffers;
+  SlicePool& slices;
+  SysPort& sys;
+  bool zero_copy = false;  // use SEND_ZC for large pieces
+  std::uint32_t zero_copy_bytes_min = 0;
+};
+
+// All calls come on the ring's thread, from its loop; a handler may call anything of its stream,
+// close() included.
+class StreamHandler {
+ public:
+  // After Stream::connect succeeded.
+  virtual void on_connected() {}
+  // Bytes arrived. May still come after park(), for what was under way.
+  virtual void on_received(ring::Lease lease) = 0;
+  // The peer will send no more (FIN). No on_received follows.
+  virtual void on_end_of_stream() = 0;
+  // Some queued bytes have left; pending_bytes() tells how many wait still.
+  virtual void on_sent() = 0;
+  // Once. In `direction` nothing works any more; the other one may still have data (a server that
+  // answered and then reset).
+  enum class Direction : std::uint8_t { receive, send };
+  virtual void on_failed(const base::Error& error, Direction direction) = 0;
+  // The stream is joined and closed; it may be destroyed, right here.
+  virtual void on_closed() = 0;
+  // Instead of on_closed after release(): the descriptor is the handler's now.
+  virtual void on_released(int) {}
+
+ protected:
+  ~StreamHandler() = default;
+};
+
+// Owner: a session; immovable. States: new → (connecting →) open → closing → closed. Destroyed only
+// when new or closed.
+//
+// Receiving is a multishot operation that is armed while the stream is not parked. Sending collects
+// what one turn of the loop queues and submits it as one operation at the end of the turn, so a
+// head and its body leave together. One send is in flight at a time, next to at most one zero-copy
+// send whose notification is still owed.
+class Stream final : public ring::Completer, private ring::Deferred, private ring::BufferWaiter {
+ public:
+  Stream(StreamContext& context, StreamHandler& handler)
+      : context_(context), handler_(handler), queue_(context.slices), held_(context.slices) {}
+  ~Stream();
+
+  // Takes over a connected descriptor; parked. False when the ring has no slot (the descriptor
+  // stays the caller's).
+  bool adopt(int fd);
+  // Opens a socket and connects; on_connected or on_failed follows. An error: no socket or slot to
+  // be had.
+  base::Result<void> connect(const Address& address);
+
+  // Back-pressure towards the peer. A new stream is parked.
+  void park();
+  void resume();
+  bool parked() const { return parked_; }
+
+  // Queues bytes. False when memory ran out: the caller closes. Views must stay in place until
+  // sent.
+  bool send_view(std::string_view bytes);
+  bool send_lease(ring::Lease lease);
+  bool send_copy(std::string_view bytes);  // at most Slice::own_bytes_max bytes
+  // Sends FIN when everything queued has left.
+  void finish_sending();
+  // Bytes that are queued or in flight.
+  std::size_t pending_bytes() const { return queue_.bytes(); }
+  // Everything has left: memory that views point to is free. (Leases of a zero-copy send live on
+  // by themselves until its notification; a response never waits for that.)
+  bool drained() const { return queue_.empty(); }
+  std::uint64_t bytes_sent() const { return bytes_sent_; }
+
+  bool open() const { return state_ == State::open; }
+  bool closing() const { return state_ == State::closing || state_ == State::closed; }
+  bool ended() const { return ended_; }
+  // Open, not ended, nothing queued, in flight or owed in the sending direction.
+  bool idle() const {
+    return state_ == State::open && !ended_ && !sending_ && queue_.empty() && !zero_copy_owed_;
+  }
+
+  // Ends the stream in three steps: closing (operations are cancelled), joining (none in flight),
+  // closed. With `reset` the peer sees RST instead of FIN: it must not take what it got for whole.
+  void close(bool reset = false);
+  // For lending: stops receiving and gives the descriptor away through on_released. Only when
+  // idle(). Should something arrive meanwhile the stream closes instead (on_closed).
+  void release();
+
+  int descriptor() const { return fd_; }
+  StreamContext& context() { return context_; }
+
+  void on_complete(std::uint8_t kind, const ring::Completion& completion) override;
+
+ private:
+  enum class State : std::uint8_t { fresh, connecting, open, closing, closed };
+  enum class Receive : std::uint8_t { off, armed, cancelling, no_buffers };
+  enum Kind : std::uint8_t {
+    kind_connect,
+    kind_receive,
+    kind_cancel_receive,
+    kind_send,
+    kind_cancel_send,
+    kind_zero_copy,
+    kind_shutdown,
+    kind_close
+  };
+
+  void run_deferred() override;
+  void on_buffers_available() override;
+  void arm_receive();
+  void cancel_receive();
+  void received(const ring::Completion& completion);
+  void sent(const ring::Completion& completion);
+  void sent_zero_copy(const ring::Completion& completion);
+  void submit_send();
+  bool submit_zero_copy();
+  void queued();
+  void joined();
+  void fail(int negative_errno, StreamHandler::Direction direction);
+  void advance_closing();
+
+  StreamContext& context_;
+  StreamHandler& handler_;
+  SliceQueue queue_;
+  SliceQueue held_;  // the piece of a zero-copy send until its notification
+  std::uint64_t bytes_sent_ = 0;
+  int fd_ = -1;
+  State state_ = State::fresh;
+  Receive receive_ = Receive::off;
+  bool parked_ = true;
+  bool ended_ = false;
+  bool sending_ = false;
+  bool send_failed_ = false;
+  bool finish_wanted_ = false;
+  bool finish_sent_ = false;
+  bool zero_copy_off_ = false;
+  bool zero_copy_owed_ = false;  // a zero-copy send is in flight, or its notification is to come
+  bool zero_copy_sent_ = false;  // only the notification is to come
+  bool close_submitted_ = false;
+  bool releasing_ = false;
+};
+
+}  // namespace ringside::net

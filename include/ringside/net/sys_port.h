@@ -1,0 +1,41 @@
+// System calls on sockets that are not ring operations; simulated together with the kernel.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ringside/base/error.h"
+#include "ringside/net/address.h"
+
+namespace ringside::net {
+
+// None of these blocks. Thread-safe in the real one; the simulated one lives in one thread.
+// Sockets are in blocking mode: on a non-blocking one io_uring would answer -EAGAIN instead of
+// waiting.
+class SysPort {
+ public:
+  virtual ~SysPort() = default;
+  virtual base::Result<int> open_stream_socket(int family) = 0;
+  // 0 or a negative errno.
+  virtual int set_option(int fd, int level, int name, int value) = 0;
+  // Makes a later close send RST (SO_LINGER of zero).
+  virtual int reset_on_close(int fd) = 0;
+  virtual int bind(int fd, const Address& address) = 0;
+  virtual int listen(int fd, int backlog) = 0;
+  // A connection that is already in the accept queue, or -EAGAIN.
+  virtual int accept_now(int fd) = 0;
+  // Another descriptor of the same socket.
+  virtual base::Result<int> duplicate(int fd) = 0;
+  virtual base::Result<Address> local_address(int fd) = 0;
+  virtual base::Result<Address> peer_address(int fd) = 0;
+  // Outside a ring's life only (a ring closes its sockets by operations).
+  virtual void close(int fd) = 0;
+  // Removes a stale unix socket: one that nobody listens on. 0 or a negative errno.
+  virtual int remove_stale_unix_socket(const Address& address) = 0;
+  virtual void random_bytes(void* out, std::size_t bytes) = 0;
+};
+
+// Lives for ever.
+SysPort& real_sys();
+
+}  // namespace ringside::net

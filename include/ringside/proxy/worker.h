@@ -1,0 +1,111 @@
+// Everything that one ring thread has: the ring, listeners, client connections, upstream pools.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "ringside/base/error.h"
+#include "ringside/base/logger.h"
+#include "ringside/config/snapshot.h"
+#include "ringside/filter/forwarding.h"
+#include "ringside/net/listener_set.h"
+#include "ringside/net/sys_port.h"
+#include "ringside/proxy/access_record.h"
+#include "ringside/ring/kernel_port.h"
+#include "ringside/ring/ring.h"
+#include "ringside/route/router.h"
+#include "ringside/upstream/directory.h"
+#include "ringside/upstream/peers.h"
+#include "ringside/upstream/pools.h"
+
+namespace ringside::proxy {
+
+// A Snapshot made ready for use. Immutable; an exchange keeps the one that it began with.
+struct Runtime {
+  Runtime(config::SnapshotRef snapshot, unsigned rings, const Runtime* previous = nullptr);
+  config::SnapshotRef snapshot;
+  route::Router router;
+  filter::TrustedProxies trusted;
+  std::shared_ptr<upstream::Directory> directory;
+};
+using RuntimeRef = std::shared_ptr<const Runtime>;
+
+// Per ring, written by its thread, read by any.
+struct WorkerCounters {
+  std::atomic<std::uint64_t> accepted{0};
+  std::atomic<std::uint64_t> accept_errors{0};
+  std::atomic<std::uint64_t> connections_shed{0};  // closed at once: no place
+  std::atomic<std::uint64_t> exchanges{0};
+  std::atomic<std::uint64_t> upstream_retries{0};
+};
+
+// Lets workers of one process find each other for lending. Created before any of them.
+using Peers = upstream::Peers;
+
+struct WorkerOptions {
+  ring::KernelPort& kernel;
+  net::SysPort& sys;
+  base::Logger& logger;
+  AccessSink* access = nullptr;  // null: no access log
+  Peers* peers = nullptr;        // null: one ring alone
+  unsigned index = 0;            // of this ring
+  unsigned rings = 1;
+  std::uint32_t connections_max = 10'000;  // client connections of this ring
+};
+
+// Created, run and destroyed on its ring's thread, except for the members that say otherwise.
+class Worker {
+ public:
+  // `listeners`: this ring serves descriptors[index] of each, and owns that descriptor from now on.
+  static base::Result<std::unique_ptr<Worker>> create(
+      const WorkerOptions& options, RuntimeRef runtime,
+      const std::vector<net::BoundListener>& listeners);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Runs until finished().
+  void run();
+  // One turn of the loop; for the simulator and for tests.
+  unsigned run_once(base::Millis max_wait_ms = ring::Ring::no_limit);
+
+  // From any thread, any number of times. Drain: stop accepting (after taking what already waits in
+  // the accept queue), close idle connections, let exchanges finish for at most Timeouts::drain_ms,
+  // then end them. Stop: end everything now.
+  void request_drain();
+  void request_stop();
+  // From any thread: exchanges that begin from now on use `runtime`.
+  void request_swap(RuntimeRef runtime);
+
+  // Nothing is left: no connection, no operation in flight. The worker may be destroyed.
+  bool finished() const;
+
+  ring::Ring& ring();
+  const WorkerCounters& counters() const;
+  const upstream::PoolCounters& pool_counters() const;
+
+  // What is still held; all zero once finished (the simulator checks).
+  struct Holdings {
+    std::uint32_t client_connections, exchanges, upstream_connections, leases, arena_chunks, slices,
+        owners;
+  };
+  Holdings holdings() const;
+
+  struct Parts;
+
+ private:
+  explicit Worker(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+// Bytes that one ring may take with this configuration, term by term: what `ringside check` prints.
+struct SizingTerm {
+  std::string_view what;
+  std::uint64_t count;
+  std::uint64_t bytes_each;
+};
+std::vector<SizingTerm> sizing(const config::Snapshot& snapshot, std::uint32_t connections_max);
+
+}  // namespace ringside::proxy

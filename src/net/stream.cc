@@ -1,0 +1,329 @@
+#include "ringside/net/stream.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <cassert>
+#include <cerrno>
+
+namespace ringside::net {
+
+using ring::Completion;
+using Direction = StreamHandler::Direction;
+
+namespace {
+// Gather lists longer than this gain nothing: a piece is a receive buffer, so this is up to 1 MiB.
+constexpr std::size_t pieces_max = 64;
+}  // namespace
+
+Stream::~Stream() {
+  assert(state_ == State::fresh || state_ == State::closed);
+}
+
+bool Stream::adopt(int fd) {
+  assert(state_ == State::fresh);
+  if (!context_.ring.attach(*this)) return false;
+  fd_ = fd;
+  state_ = State::open;
+  return true;
+}
+
+base::Result<void> Stream::connect(const Address& address) {
+  assert(state_ == State::fresh);
+  base::Result<int> fd = context_.sys.open_stream_socket(address.family());
+  if (!fd) return std::unexpected(fd.error());
+  if (!context_.ring.attach(*this)) {
+    context_.sys.close(*fd);
+    return std::unexpected(base::Error{base::ErrorCode::pool_exhausted});
+  }
+  if (address.family() != AF_UNIX) {
+    context_.sys.set_option(*fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  }
+  fd_ = *fd;
+  state_ = State::connecting;
+  // The kernel copies the address when the operation is submitted, at the end of this turn.
+  context_.ring.connect(*this, kind_connect, fd_, address.raw(), address.length());
+  return {};
+}
+
+// ---- receiving
+
+void Stream::park() {
+  parked_ = true;
+  if (receive_ == Receive::armed) cancel_receive();
+  if (receive_ == Receive::no_buffers) {
+    ring::BufferWaiter::unlink();
+    receive_ = Receive::off;
+  }
+}
+
+void Stream::resume() {
+  parked_ = false;
+  if (receive_ == Receive::off) arm_receive();
+}
+
+void Stream::arm_receive() {
+  if (state_ != State::open || parked_ || ended_ || releasing_) return;
+  receive_ = Receive::armed;
+  context_.ring.receive_multishot(*this, kind_receive, fd_, context_.buffers);
+}
+
+void Stream::cancel_receive() {
+  receive_ = Receive::cancelling;
+  context_.ring.cancel(*this, kind_receive, kind_cancel_receive);
+}
+
+void Stream::on_buffers_available() {
+  receive_ = Receive::off;
+  arm_receive();
+}
+
+void Stream::received(const Completion& completion) {
+  ring::Lease lease;
+  if (completion.has_buffer()) lease = context_.buffers.take(completion);
+  if (!completion.more()) receive_ = Receive::off;
+  if (state_ != State::open) {
+    advance_closing();
+    return;
+  }
+  if (completion.result > 0) {
+    if (releasing_) {  // a server that speaks unasked is not fit to be lent
+      close();
+      return;
+    }
+    handler_.on_received(std::move(lease));
+    // The handler may have closed us; arm_receive looks.
+    if (receive_ == Receive::off) arm_receive();
+    return;
+  }
+  switch (completion.result) {
+    case 0:
+      ended_ = true;
+      if (releasing_) return close();
+      handler_.on_end_of_stream();
+      return;
+    case -ECANCELED:
+    case -EAGAIN:
+    case -EINTR:
+      if (releasing_) return advance_closing();
+      arm_receive();
+      return;
+    case -ENOBUFS:
+      if (releasing_) return advance_closing();
+      if (parked_) return;
+      receive_ = Receive::no_buffers;
+      context_.buffers.wait(*this);
+      return;
+    default:
+      ended_ = true;
+      if (releasing_) return close();
+      fail(completion.result, Direction::receive);
+  }
+}
+
+// ---- sending
+
+void Stream::queued() {
+  if (!sending_ && !ring::Deferred::linked()) context_.ring.defer(*this);
+}
+
+bool Stream::send_view(std::string_view bytes) {
+  if (bytes.empty()) return true;
+  if (!queue_.push_view(bytes)) return false;
+  queued();
+  return true;
+}
+
+bool Stream::send_lease(ring::Lease lease) {
+  if (lease.empty()) return true;
+  if (!queue_.push(std::move(lease))) return false;
+  queued();
+  return true;
+}
+
+bool Stream::send_copy(std::string_view bytes) {
+  if (!queue_.push_copy(bytes)) return false;
+  queued();
+  return true;
+}
+
+void Stream::finish_sending() {
+  finish_wanted_ = true;
+  queued();
+}
+
+void Stream::run_deferred() {
+  if (state_ == State::open && !sending_ && !send_failed_) submit_send();
+}
+
+void Stream::submit_send() {
+  if (queue_.empty()) {
+    if (finish_wanted_ && !finish_sent_) {
+      finish_sent_ = true;
+      context_.ring.shutdown(*this, kind_shutdown, fd_, SHUT_WR);
+    }
+    return;
+  }
+  sending_ = true;
+  if (submit_zero_copy()) return;
+  Slice* first = queue_.front();
+  if (first->next == nullptr) {
+    context_.ring.send(*this, kind_send, fd_, first->data, first->size, MSG_NOSIGNAL);
+    return;
+  }
+  ring::Ring::Gather& gather = context_.ring.gather();
+  std::size_t count = 0;
+  for (Slice* at = first; at != nullptr && count < pieces_max; at = at->next) {
+    gather.pieces[count++] = {const_cast<char*>(at->data), at->size};
+  }
+  gather.message = {};
+  gather.message.msg_iov = gather.pieces;
+  gather.message.msg_iovlen = count;
+  context_.ring.send_message(*this, kind_send, fd_, &gather.message, MSG_NOSIGNAL);
+}
+
+// Zero-copy pays only for large pieces, only one may be owed (one operation of a kind), and the
+// piece must be a lease: an arena would have to wait for the notification.
+bool Stream::submit_zero_copy() {
+  Slice* first = queue_.front();
+  if (!context_.zero_copy || zero_copy_off_ || zero_copy_owed_ || !first->lease ||
+      first->size < context_.zero_copy_bytes_min) {
+    return false;
+  }
+  ring::Lease copy = first->lease.share(first->data - first->lease.data(), first->size);
+  int index = copy.registered_index();
+  if (!held_.push(std::move(copy))) return false;
+  zero_copy_owed_ = true;
+  context_.ring.send_zero_copy(*this, kind_zero_copy, fd_, first->data, first->size, MSG_NOSIGNAL,
+                               index);
+  return true;
+}
+
+void Stream::sent(const Completion& completion) {
+  sending_ = false;
+  if (state_ != State::open) return advance_closing();
+  if (completion.result == -EAGAIN || completion.result == -EINTR) return queued();
+  if (completion.result < 0) return fail(completion.result, Direction::send);
+  queue_.consume(static_cast<std::size_t>(completion.result));
+  bytes_sent_ += static_cast<std::uint64_t>(completion.result);
+  if (!queue_.empty() || finish_wanted_) queued();
+  handler_.on_sent();
+}
+
+void Stream::sent_zero_copy(const Completion& completion) {
+  zero_copy_sent_ = true;
+  if (!completion.more()) {  // the notification, or a send that failed before it could owe one
+    held_.clear();
+    zero_copy_owed_ = zero_copy_sent_ = false;
+  }
+  if (completion.notification()) {
+    if (state_ != State::open) advance_closing();
+    return;
+  }
+  if (completion.result == -EOPNOTSUPP || completion.result == -EINVAL ||
+      completion.result == -ENOMEM) {
+    zero_copy_off_ = true;  // this socket, or the memory lock, cannot: go on with copies
+    return sent(Completion{.result = -EAGAIN, .flags = 0});
+  }
+  sent(completion);
+}
+
+void Stream::fail(int negative_errno, Direction direction) {
+  if (direction == Direction::send) {
+    send_failed_ = true;
+    queue_.clear();
+  }
+  handler_.on_failed(base::from_errno(-negative_errno), direction);
+}
+
+// ---- ending
+
+void Stream::close(bool reset) {
+  if (closing()) return;
+  if (state_ == State::fresh) {
+    state_ = State::closed;
+    return;
+  }
+  bool connecting = state_ == State::connecting;
+  state_ = State::closing;
+  releasing_ = false;
+  if (reset) context_.sys.reset_on_close(fd_);
+  ring::BufferWaiter::unlink();
+  if (receive_ == Receive::armed) cancel_receive();
+  if (connecting) context_.ring.cancel(*this, kind_connect, kind_cancel_send);
+  if (sending_) {
+    bool zero_copy = zero_copy_owed_ && !zero_copy_sent_;
+    context_.ring.cancel(*this, zero_copy ? kind_zero_copy : kind_send, kind_cancel_send);
+  }
+  advance_closing();
+}
+
+void Stream::release() {
+  assert(state_ == State::open && drained() && !sending_);
+  releasing_ = true;
+  parked_ = true;
+  if (receive_ == Receive::armed) cancel_receive();
+  if (receive_ == Receive::no_buffers) ring::BufferWaiter::unlink();
+  // Nothing in flight: a cancel that finds nothing brings us back to the loop.
+  if (in_flight() == 0) context_.ring.cancel(*this, kind_receive, kind_cancel_receive);
+}
+
+// A notification that is still owed must not hold up the close: on a peer that does not read, only
+// the close (or a reset) makes the kernel let go of the buffer.
+void Stream::advance_closing() {
+  if (close_submitted_) {
+    if (in_flight() == 0) joined();
+    return;
+  }
+  if (in_flight() != (zero_copy_sent_ ? 1U : 0U)) return;
+  if (releasing_) {
+    releasing_ = false;
+    int fd = fd_;
+    fd_ = -1;
+    state_ = State::closed;
+    context_.ring.detach(*this);
+    handler_.on_released(fd);
+    return;
+  }
+  if (state_ != State::closing) return;
+  close_submitted_ = true;
+  context_.ring.close(*this, kind_close, fd_);
+}
+
+void Stream::joined() {
+  // What was in flight was owned until now.
+  queue_.clear();
+  held_.clear();
+  fd_ = -1;
+  state_ = State::closed;
+  context_.ring.detach(*this);
+  handler_.on_closed();
+}
+
+void Stream::on_complete(std::uint8_t kind, const Completion& completion) {
+  switch (kind) {
+    case kind_receive:
+      return received(completion);
+    case kind_send:
+      return sent(completion);
+    case kind_zero_copy:
+      return sent_zero_copy(completion);
+    case kind_connect:
+      if (state_ != State::connecting) return advance_closing();
+      if (completion.result < 0) {
+        // Failed, but still to be closed: an error that came before anything could be sent.
+        state_ = State::open;
+        ended_ = send_failed_ = true;
+        handler_.on_failed(base::from_errno(-completion.result), Direction::send);
+        return;
+      }
+      state_ = State::open;
+      handler_.on_connected();
+      return;
+    default:  // close, shutdown and cancels: their results say nothing new
+      if (state_ != State::open || releasing_) advance_closing();
+  }
+}
+
+}  // namespace ringside::net

@@ -1,0 +1,109 @@
+#include "ringside/net/sys_port.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace ringside::net {
+
+namespace {
+
+int result_of(int value) {
+  return value < 0 ? -errno : value;
+}
+
+class RealSys final : public SysPort {
+ public:
+  base::Result<int> open_stream_socket(int family) override {
+    int fd = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return std::unexpected(base::from_errno(errno));
+    return fd;
+  }
+
+  int set_option(int fd, int level, int name, int value) override {
+    return result_of(::setsockopt(fd, level, name, &value, sizeof value));
+  }
+
+  int reset_on_close(int fd) override {
+    linger now{.l_onoff = 1, .l_linger = 0};
+    return result_of(::setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now));
+  }
+
+  int bind(int fd, const Address& address) override {
+    return result_of(::bind(fd, address.raw(), address.length()));
+  }
+
+  int listen(int fd, int backlog) override { return result_of(::listen(fd, backlog)); }
+
+  int accept_now(int fd) override {
+    // The listener is in blocking mode for the ring, so ask before accepting. Another ring may be
+    // quicker on a shared unix listener; a listener of one ring has one reader.
+    pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
+    if (::poll(&ready, 1, 0) <= 0) return -EAGAIN;
+    int flags = ::fcntl(fd, F_GETFL);
+    ::fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    int accepted = result_of(::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC));
+    ::fcntl(fd, F_SETFL, flags);
+    return accepted;
+  }
+
+  base::Result<int> duplicate(int fd) override {
+    int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) return std::unexpected(base::from_errno(errno));
+    return copy;
+  }
+
+  base::Result<Address> local_address(int fd) override { return name_of(fd, &::getsockname); }
+  base::Result<Address> peer_address(int fd) override { return name_of(fd, &::getpeername); }
+
+  void close(int fd) override { ::close(fd); }
+
+  int remove_stale_unix_socket(const Address& address) override {
+    const auto* name = reinterpret_cast<const sockaddr_un*>(address.raw());
+    struct stat info{};
+    if (name->sun_path[0] == '\0' || ::lstat(name->sun_path, &info) != 0) return 0;
+    if (!S_ISSOCK(info.st_mode)) return -EEXIST;
+    int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return -errno;
+    int connected = result_of(::connect(fd, address.raw(), address.length()));
+    ::close(fd);
+    if (connected == 0 || connected == -EAGAIN) return -EADDRINUSE;  // somebody listens
+    if (connected != -ECONNREFUSED) return connected;
+    return result_of(::unlink(name->sun_path));
+  }
+
+  void random_bytes(void* out, std::size_t bytes) override {
+    auto* at = static_cast<char*>(out);
+    while (bytes > 0) {
+      ssize_t got = ::getrandom(at, bytes, 0);
+      if (got <= 0) continue;  // only EINTR is possible for small requests
+      at += got;
+      bytes -= static_cast<std::size_t>(got);
+    }
+  }
+
+ private:
+  using NameCall = int (*)(int, sockaddr*, socklen_t*);
+  static base::Result<Address> name_of(int fd, NameCall call) {
+    sockaddr_storage storage{};
+    socklen_t length = sizeof storage;
+    auto* raw = reinterpret_cast<sockaddr*>(&storage);
+    if (call(fd, raw, &length) != 0) return std::unexpected(base::from_errno(errno));
+    return Address::from_raw(raw, length);
+  }
+};
+
+}  // namespace
+
+SysPort& real_sys() {
+  static RealSys sys;
+  return sys;
+}
+
+}  // namespace ringside::net

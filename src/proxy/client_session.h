@@ -1,0 +1,62 @@
+// One exchange's view of its client, whatever the protocol.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "ringside/http/message.h"
+#include "ringside/http/writer.h"
+#include "ringside/ring/buffer_group.h"
+
+namespace ringside::proxy {
+
+struct ResponseFraming {
+  http::Framing body;
+  bool keep_alive = true;
+  bool interim = false;
+  bool upgrade = false;  // 101: Connection: Upgrade and this Upgrade value
+  std::string_view upgrade_value;
+  // A bodiless answer (HEAD, 304) may still tell the length that the body would have.
+  bool tell_length = false;
+  std::uint64_t length = 0;
+};
+
+// What becomes of the connection once the exchange is over.
+enum class Afterwards : std::uint8_t {
+  keep,    // the next request may come
+  close,   // FIN
+  linger,  // FIN, then read and drop for a while: unread bytes would turn our answer into a reset
+  reset,   // RST: the client must not take what it got for whole
+};
+
+// The calls never call the exchange back before they return.
+class ClientSession {
+ public:
+  // Status line; the caller writes the fields, then calls send_head with the writer.
+  virtual http::HeadWriter start_head(std::uint16_t status, std::string_view reason) = 0;
+  // These are false when memory ran out: the exchange is over then.
+  virtual bool send_head(http::HeadWriter& head, const ResponseFraming& framing) = 0;
+  virtual bool send_body(ring::Lease piece) = 0;
+  // Bytes that stay in place until everything was sent.
+  virtual bool send_body_view(std::string_view bytes) = 0;
+  // `trailers` may be null. In a tunnel: FIN.
+  virtual bool send_end(const http::FieldList* trailers) = 0;
+  // Bytes of the response that have not left yet.
+  virtual std::size_t response_pending() const = 0;
+  virtual std::uint64_t bytes_sent() const = 0;
+
+  // The request's body: pieces come to the exchange only while it is wanted.
+  virtual void want_body() = 0;
+  virtual void hold_body() = 0;
+  // From here on what the client sends comes as it is.
+  virtual void enter_tunnel() = 0;
+
+  // Destroys the exchange.
+  virtual void exchange_over(Afterwards afterwards) = 0;
+
+ protected:
+  ~ClientSession() = default;
+};
+
+}  // namespace ringside::proxy

@@ -1,0 +1,77 @@
+// What all parts of one worker share. Owner: the worker; outlives everything that refers to it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "ringside/base/arena.h"
+#include "ringside/base/intrusive_list.h"
+#include "ringside/base/logger.h"
+#include "ringside/base/slab.h"
+#include "ringside/filter/forwarding.h"
+#include "ringside/net/stream.h"
+#include "ringside/proxy/access_record.h"
+#include "ringside/proxy/worker.h"
+#include "ringside/ring/ring.h"
+#include "ringside/upstream/pools.h"
+
+namespace ringside::proxy {
+
+class Exchange;
+class H1Client;
+
+// A Runtime on this ring, with its pools. Counted without atomics: exchanges of other rings never
+// touch it.
+struct RingRuntime {
+  RuntimeRef runtime;
+  std::unique_ptr<upstream::PoolTable> table;
+  std::uint32_t exchanges = 0;  // that began with it
+  bool current = true;
+  const config::Snapshot& snapshot() const { return *runtime->snapshot; }
+};
+
+// The Date of answers made here, written anew once a second.
+class DateCache {
+ public:
+  std::string_view at(std::uint64_t realtime_ns);
+
+ private:
+  std::uint64_t second_ = 0;
+  char text_[32];
+  std::size_t size_ = 0;
+};
+
+struct Context {
+  ring::Ring& ring;
+  net::SysPort& sys;
+  base::Logger& logger;
+  AccessSink* access;
+  net::StreamContext streams;
+  base::ChunkPool& chunks;
+  base::Slab<H1Client>& clients;
+  base::Slab<Exchange>& exchanges;
+  upstream::Pools& pools;
+  filter::RequestIds& ids;
+  WorkerCounters& counters;
+  DateCache date;
+  RingRuntime* runtime = nullptr;  // the one that new exchanges begin with
+  base::IntrusiveList<H1Client, H1Client>* client_list = nullptr;
+  bool draining = false;
+
+  void exchange_began(RingRuntime& on) { ++on.exchanges; }
+  // May destroy `on` when it is not current any more.
+  void exchange_ended(RingRuntime& on);
+  base::IntrusiveList<H1Client, H1Client>& all_clients() { return *client_list; }
+  base::Millis drain_grace_ms = 0;
+  std::vector<std::unique_ptr<RingRuntime>>* retired = nullptr;
+};
+
+// A counter with one writer, the ring's thread.
+inline void count(std::atomic<std::uint64_t>& counter) {
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+}  // namespace ringside::proxy

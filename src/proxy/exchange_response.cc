@@ -1,0 +1,159 @@
+// The response's side of an exchange: from the server to the client.
+#include <utility>
+
+#include "exchange.h"
+
+namespace ringside::proxy {
+
+using base::Origin;
+
+void Exchange::on_response_head(http::ResponseHead& head) {
+  touch();
+  if (head.status == 101) return relay_switch(head);
+  if (head.interim()) return relay_interim(head);
+  relay_final(head);
+}
+
+// RFC 9110 §15.2: any number of them, never to an HTTP/1.0 client.
+void Exchange::relay_interim(http::ResponseHead& head) {
+  if (head_->version == http::Version::http10) return;
+  if (head.status == 100) continued_ = true;
+  response_event(ResponseEvent::interim);
+  http::HeadWriter writer = client_.start_head(head.status, head.reason);
+  static const config::HeaderEdits none;
+  filter::write_response_fields(writer, head, facts_, snapshot().forwarding, none, arena_);
+  if (!client_.send_head(writer, {.interim = true})) {
+    end_with(Origin::self, Stage::wait_response, Cause::no_resources);
+    cut();
+  }
+}
+
+bool Exchange::client_keeps(bool server_keeps) const {
+  if (!keep_ || context_.draining) return false;
+  // The server will not read the rest of the request, so it cannot be read off to find the next
+  // one. A client that still waits for 100 may never send it.
+  if (request_unread()) return server_keeps && !(head_->expect_continue && !continued_);
+  return true;
+}
+
+void Exchange::relay_final(http::ResponseHead& head) {
+  status_ = head.status;
+  first_byte_ns_ = since_start();
+  bool old_client = head_->version == http::Version::http10;
+  ResponseFraming framing{.body = head.framing};
+  if (head.framing.kind == http::Framing::Kind::none) {
+    const http::Field* length = head.fields.find(http::FieldId::content_length);
+    // A bodiless answer may tell a length; one of 204 or to CONNECT may not (RFC 9110 §8.6).
+    bool may_tell = head_->method == http::Method::head || head.status == 304;
+    framing.tell_length = may_tell && length != nullptr && head.framing.length != 0;
+    framing.length = head.framing.length;
+    if (may_tell && length != nullptr && head.framing.length == 0) framing.tell_length = true;
+  } else if (head.framing.kind != http::Framing::Kind::length) {
+    // The end must be visible: chunked for those who know it, the connection's end for the others.
+    framing.body.kind =
+        old_client ? http::Framing::Kind::until_close : http::Framing::Kind::chunked;
+  }
+  keep_ = client_keeps(head.keep_alive) && framing.body.kind != http::Framing::Kind::until_close;
+  framing.keep_alive = keep_;
+  response_framing_ = framing.body;
+  response_event(ResponseEvent::head);
+  http::HeadWriter writer = client_.start_head(head.status, head.reason);
+  filter::write_response_fields(writer, head, facts_, snapshot().forwarding,
+                                route_->response_headers, arena_);
+  if (!client_.send_head(writer, framing)) {
+    end_with(Origin::self, Stage::response_body, Cause::no_resources);
+    cut();
+    settle();
+  }
+}
+
+void Exchange::relay_switch(http::ResponseHead& head) {
+  const http::Field* wanted = head_->fields.find(http::FieldId::upgrade);
+  const http::Field* given = head.fields.find(http::FieldId::upgrade);
+  if (!head_->upgrade || wanted == nullptr || given == nullptr ||
+      request_ != RequestState::complete) {
+    drop_upstream();
+    refuse(502, "The server switched protocols unasked.",
+           {Origin::upstream, Stage::wait_response, Cause::bad_message});
+    return settle();
+  }
+  status_ = 101;
+  first_byte_ns_ = since_start();
+  keep_ = false;
+  response_event(ResponseEvent::tunnel);
+  request_event(RequestEvent::tunnel);
+  http::HeadWriter writer = client_.start_head(101, head.reason);
+  filter::write_response_fields(writer, head, facts_, snapshot().forwarding,
+                                route_->response_headers, arena_);
+  ResponseFraming framing{.upgrade = true, .upgrade_value = given->value};
+  if (!client_.send_head(writer, framing)) {
+    end_with(Origin::self, Stage::tunnel, Cause::no_resources);
+    cut();
+    return settle();
+  }
+  session_->enter_tunnel();
+  client_.enter_tunnel();
+  client_.want_body();
+  touch();
+}
+
+void Exchange::on_response_body(ring::Lease piece) {
+  touch();
+  response_body_bytes_ += piece.size();
+  if (!client_.send_body(std::move(piece))) {
+    end_with(Origin::self, stage_now(), Cause::no_resources);
+    cut();
+    return settle();
+  }
+  if (!response_parked_ && client_.response_pending() >= snapshot().limits.buffered_bytes_max) {
+    response_parked_ = true;
+    session_->park();
+  }
+}
+
+void Exchange::on_response_end(const http::FieldList* trailers) {
+  response_ended_ = true;
+  bool was_tunnel = response_ == ResponseState::tunneling;
+  response_event(ResponseEvent::end);
+  bool sent = true;
+  if (was_tunnel || response_framing_.kind == http::Framing::Kind::chunked) {
+    sent = client_.send_end(trailers);
+  }
+  if (!sent) {
+    end_with(Origin::self, Stage::response_body, Cause::no_resources);
+    cut();
+  }
+  touch();
+  settle();
+}
+
+void Exchange::on_client_progress() {
+  touch();
+  if (response_parked_ && session_ != nullptr &&
+      client_.response_pending() < snapshot().limits.buffered_bytes_max / 2) {
+    response_parked_ = false;
+    session_->resume();
+  }
+  settle();
+}
+
+void Exchange::on_upstream_failed(const base::Error& error) {
+  Stage stage = stage_now();
+  // By our own hand (memory) the session is still there.
+  drop_upstream();
+  if (retry(error)) return settle();
+  if (response_ == ResponseState::none) {
+    bool ours = error.origin == Origin::self;
+    refuse(ours ? 503 : 502, ours ? "Out of memory." : "The server did not answer as it should.",
+           {error.origin, stage, cause_of(error.code)});
+  } else if (response_ == ResponseState::complete) {
+    // The answer is whole; only the rest of the request has nowhere to go.
+    if (request_unread()) request_event(RequestEvent::lost);
+  } else {
+    end_with(error.origin, stage, cause_of(error.code));
+    cut();
+  }
+  settle();
+}
+
+}  // namespace ringside::proxy

@@ -1,0 +1,466 @@
+#include "h1_client.h"
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace ringside::proxy {
+
+using base::Error;
+using base::ErrorCode;
+using http::ParseState;
+
+namespace {
+constexpr http::HeadLimits trailer_limits{
+    .line_bytes_max = 8192, .head_bytes_max = 16384, .fields_max = 64};
+}
+
+H1Client::H1Client(Context& context, std::uint32_t listen)
+    : context_(context),
+      stream_(context.streams, *this),
+      input_(context.streams.slices),
+      timer_(&H1Client::timed_out, this) {
+  facts_.listen = listen;
+}
+
+bool H1Client::adopt(int fd) {
+  if (!stream_.adopt(fd)) return false;
+  arm(timeouts().client_header_ms);
+  stream_.resume();
+  return true;
+}
+
+void H1Client::arm(base::Millis delay_ms) {
+  if (delay_ms == 0) return context_.ring.timers().disarm(timer_);
+  context_.ring.timers().arm(timer_, delay_ms);
+}
+
+// ---- input
+
+void H1Client::on_received(ring::Lease lease) {
+  if (reading_ == Reading::dropped) return;
+  if (!input_.push(std::move(lease))) {
+    if (exchange_ != nullptr) return exchange_->on_client_lost({ErrorCode::no_memory});
+    return close(false);
+  }
+  read_input();
+}
+
+void H1Client::on_end_of_stream() {
+  ended_ = true;
+  read_input();
+}
+
+void H1Client::schedule_read() {
+  if (!reading_now_ && !ring::Deferred::linked()) context_.ring.defer(*this);
+}
+
+void H1Client::run_deferred() {
+  read_input();
+}
+
+void H1Client::read_input() {
+  if (reading_now_ || stream_.closing()) return;
+  reading_now_ = true;
+  while (!input_.empty() && read_some()) {
+  }
+  reading_now_ = false;
+  if (ended_ && input_.empty()) end_of_input();
+  balance_input();
+}
+
+bool H1Client::read_some() {
+  switch (reading_) {
+    case Reading::head:
+      return read_head();
+    case Reading::body_length:
+      return read_length();
+    case Reading::body_chunked:
+      return read_chunks();
+    case Reading::trailers:
+      return read_trailers();
+    case Reading::tunnel:
+      return read_tunnel();
+    case Reading::complete:
+      return false;
+    case Reading::dropped:
+      input_.clear();
+      return false;
+  }
+  return false;
+}
+
+// Stops the client when what waits here reaches the limit; lets it go on when half of that is read.
+void H1Client::balance_input() {
+  if (stream_.closing() || ended_) return;
+  std::size_t limit = context_.runtime->snapshot().limits.buffered_bytes_max;
+  if (!stream_.parked() && input_.bytes() >= limit) {
+    stream_.park();
+  } else if (stream_.parked() && input_.bytes() < limit / 2) {
+    stream_.resume();
+  }
+}
+
+template <typename T, typename... Args>
+T* H1Client::make(Args&&... args) {
+  void* place = exchange_->arena().allocate(sizeof(T), alignof(T));
+  if (place == nullptr) {
+    reading_ = Reading::dropped;
+    exchange_->on_client_lost({ErrorCode::no_memory});
+    return nullptr;
+  }
+  return new (place) T(std::forward<Args>(args)...);
+}
+
+bool H1Client::begin_exchange() {
+  if (address_bytes_ == 0) find_address();
+  exchange_ = context_.exchanges.create(context_, *this, facts_);
+  if (exchange_ == nullptr) {
+    count(context_.counters.connections_shed);
+    close(true);
+    return false;
+  }
+  const config::Limits& limits = exchange_->snapshot().limits;
+  auto* bounds =
+      make<http::HeadLimits>(http::HeadLimits{.line_bytes_max = limits.request_line_bytes_max,
+                                              .head_bytes_max = limits.header_bytes_max,
+                                              .fields_max = limits.header_count_max});
+  parser_ = bounds == nullptr ? nullptr : make<http::RequestParser>(exchange_->arena(), *bounds);
+  if (parser_ == nullptr) return false;
+  arm(timeouts().client_header_ms);
+  return true;
+}
+
+// Once a connection: the address cannot change, and a multishot accept does not tell it.
+void H1Client::find_address() {
+  base::Result<net::Address> peer = context_.sys.peer_address(stream_.descriptor());
+  if (peer) {
+    address_bytes_ = static_cast<std::uint8_t>(peer->write_ip(address_, sizeof address_));
+    facts_.port = peer->port();
+  } else {
+    address_bytes_ = 1;
+    address_[0] = '-';
+  }
+  facts_.address = {address_, address_bytes_};
+}
+
+bool H1Client::read_head() {
+  if (exchange_ == nullptr && !begin_exchange()) return false;
+  net::Slice* front = input_.front();
+  http::Gather::Fed fed =
+      gather_.feed(*parser_, exchange_->arena(), std::string_view(front->data, front->size));
+  if (fed.out_of_memory) {
+    reading_ = Reading::dropped;
+    exchange_->on_client_lost({ErrorCode::no_memory});
+    return true;
+  }
+  if (fed.state == ParseState::failed) {
+    reading_ = Reading::dropped;
+    arm(0);
+    exchange_->on_bad_head(parser_->fault());
+    return true;
+  }
+  if (fed.state == ParseState::done) {
+    head_complete(fed);
+  } else {
+    input_.consume(fed.used);
+  }
+  return true;
+}
+
+void H1Client::head_complete(const http::Gather::Fed& fed) {
+  http::RequestHead& head = parser_->head();
+  std::size_t bytes = parser_->consumed();
+  net::Slice* front = input_.front();
+  if (fed.bytes == front->data) {
+    // The head must outlast the buffer that it came in.
+    std::string_view copy = exchange_->arena().copy({fed.bytes, bytes});
+    if (copy.data() == nullptr) {
+      reading_ = Reading::dropped;
+      return exchange_->on_client_lost({ErrorCode::no_memory});
+    }
+    head.rebase(fed.bytes, bytes, copy.data() - fed.bytes);
+  }
+  input_.consume(fed.used);
+  context_.ring.timers().disarm(timer_);
+  std::uint32_t requests_max = exchange_->snapshot().limits.requests_per_connection_max;
+  if (++requests_ == requests_max || last_request_) head.keep_alive = false;
+  chunked_response_ = false;
+  first_chunk_ = true;
+  wanted_ = false;
+  body_left_ = head.framing.length;
+  reading_ = Reading::complete;
+  if (head.framing.kind == http::Framing::Kind::chunked) {
+    chunks_ = make<http::ChunkedDecoder>();
+    if (chunks_ == nullptr) return;
+    reading_ = Reading::body_chunked;
+  } else if (head.framing.kind == http::Framing::Kind::length && body_left_ > 0) {
+    reading_ = Reading::body_length;
+  }
+  exchange_->on_head(head);
+}
+
+bool H1Client::read_length() {
+  if (!wanted_) return false;
+  net::Slice* front = input_.front();
+  auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(front->size, body_left_));
+  auto offset = static_cast<std::size_t>(front->data - front->lease.data());
+  ring::Lease piece = front->lease.share(offset, bytes);
+  input_.consume(bytes);
+  body_left_ -= bytes;
+  exchange_->on_request_body(std::move(piece));
+  if (body_left_ == 0) request_complete(nullptr);
+  return true;
+}
+
+bool H1Client::read_chunks() {
+  if (!wanted_) return false;
+  net::Slice* front = input_.front();
+  http::ChunkedDecoder::Step step = chunks_->next({front->data, front->size});
+  ring::Lease piece;
+  if (step.event == http::ChunkedDecoder::Event::data) {
+    auto offset = static_cast<std::size_t>(step.piece.data() - front->lease.data());
+    piece = front->lease.share(offset, step.piece.size());
+  }
+  input_.consume(step.consumed);
+  switch (step.event) {
+    case http::ChunkedDecoder::Event::need_more:
+      return true;
+    case http::ChunkedDecoder::Event::data:
+      exchange_->on_request_body(std::move(piece));
+      return true;
+    case http::ChunkedDecoder::Event::last_chunk:
+      trailers_ = make<http::TrailerParser>(exchange_->arena(), trailer_limits);
+      if (trailers_ != nullptr) reading_ = Reading::trailers;
+      return true;
+    case http::ChunkedDecoder::Event::failed:
+      reading_ = Reading::dropped;
+      exchange_->on_bad_body({400, chunks_->fault()});
+      return true;
+  }
+  return false;
+}
+
+bool H1Client::read_trailers() {
+  if (!wanted_) return false;
+  net::Slice* front = input_.front();
+  http::Gather::Fed fed =
+      gather_.feed(*trailers_, exchange_->arena(), std::string_view(front->data, front->size));
+  if (fed.state == ParseState::failed) {
+    reading_ = Reading::dropped;
+    exchange_->on_bad_body(trailers_->fault());
+    return true;
+  }
+  if (fed.state == ParseState::done) {
+    // The fields point into the piece: hand them on before it goes.
+    ring::Lease keep = front->lease.share(0, 0);
+    input_.consume(fed.used);
+    request_complete(&trailers_->fields());
+    return true;
+  }
+  input_.consume(fed.used);
+  return true;
+}
+
+bool H1Client::read_tunnel() {
+  if (!wanted_) return false;
+  net::Slice* slice = input_.take_front();
+  auto offset = static_cast<std::size_t>(slice->data - slice->lease.data());
+  ring::Lease piece = slice->lease.share(offset, slice->size);
+  input_.pool().destroy(slice);
+  exchange_->on_request_body(std::move(piece));
+  return true;
+}
+
+void H1Client::request_complete(const http::FieldList* trailers) {
+  reading_ = Reading::complete;
+  exchange_->on_request_end(trailers);
+}
+
+// The client's FIN, behind everything that it sent.
+void H1Client::end_of_input() {
+  if (lingering_) return close(false);
+  if (exchange_ == nullptr) return close(false);
+  if (end_told_) return;
+  switch (reading_) {
+    case Reading::complete:  // half-closed: it waits for its answer
+    case Reading::dropped:
+      return;
+    case Reading::tunnel:
+      if (!wanted_) return;
+      end_told_ = true;
+      return exchange_->on_request_end(nullptr);
+    case Reading::body_length:
+    case Reading::body_chunked:
+    case Reading::trailers:
+      if (!wanted_) return;
+      [[fallthrough]];
+    case Reading::head:
+      end_told_ = true;
+      return exchange_->on_client_lost({ErrorCode::closed, base::Origin::client});
+  }
+}
+
+void H1Client::want_body() {
+  wanted_ = true;
+  schedule_read();
+}
+
+void H1Client::hold_body() {
+  wanted_ = false;
+}
+
+void H1Client::enter_tunnel() {
+  tunnel_ = true;
+  reading_ = Reading::tunnel;
+}
+
+void H1Client::on_failed(const Error& error, Direction) {
+  if (exchange_ == nullptr) return close(false);
+  reading_ = Reading::dropped;
+  input_.clear();
+  Error lost = error;
+  lost.origin = base::Origin::client;
+  exchange_->on_client_lost(lost);
+}
+
+// ---- output
+
+http::HeadWriter H1Client::start_head(std::uint16_t status, std::string_view reason) {
+  http::HeadWriter head(exchange_->arena(), 1024);
+  head.status_line(status, reason);
+  return head;
+}
+
+bool H1Client::send_head(http::HeadWriter& head, const ResponseFraming& framing) {
+  if (framing.body.kind == http::Framing::Kind::length) {
+    head.field("Content-Length", framing.body.length);
+  } else if (framing.body.kind == http::Framing::Kind::chunked) {
+    chunked_response_ = true;
+    head.field("Transfer-Encoding", "chunked");
+  } else if (framing.tell_length) {
+    head.field("Content-Length", framing.length);
+  }
+  if (framing.upgrade) {
+    head.field("Connection", "Upgrade");
+    head.field("Upgrade", framing.upgrade_value);
+  } else if (!framing.interim && !framing.keep_alive) {
+    head.field("Connection", "close");
+  } else if (!framing.interim && parser_ != nullptr &&
+             parser_->head().version == http::Version::http10) {
+    head.field("Connection", "keep-alive");
+  }
+  std::string_view bytes = head.finish();
+  return bytes.data() != nullptr && stream_.send_view(bytes);
+}
+
+bool H1Client::send_body(ring::Lease piece) {
+  if (chunked_response_ && !tunnel_) {
+    char line[2 + 18];
+    std::memcpy(line, "\r\n", 2);
+    std::size_t skip = first_chunk_ ? 2 : 0;
+    std::size_t bytes = 2 + http::write_chunk_size(piece.size(), line + 2);
+    first_chunk_ = false;
+    if (!stream_.send_copy({line + skip, bytes - skip})) return false;
+  }
+  return stream_.send_lease(std::move(piece));
+}
+
+bool H1Client::send_body_view(std::string_view bytes) {
+  return stream_.send_view(bytes);
+}
+
+bool H1Client::send_end(const http::FieldList* trailers) {
+  if (tunnel_) {
+    stream_.finish_sending();
+    return true;
+  }
+  if (trailers == nullptr || trailers->empty()) {
+    return stream_.send_view(first_chunk_ ? "0\r\n\r\n" : "\r\n0\r\n\r\n");
+  }
+  http::HeadWriter writer(exchange_->arena(), 256);
+  writer.append(first_chunk_ ? "0\r\n" : "\r\n0\r\n");
+  for (const http::Field& field : *trailers) {
+    if (!field.hop_by_hop) writer.field(field.name, field.value);
+  }
+  std::string_view bytes = writer.finish();
+  return bytes.data() != nullptr && stream_.send_view(bytes);
+}
+
+void H1Client::on_sent() {
+  if (exchange_ != nullptr) exchange_->on_client_progress();
+}
+
+// ---- between requests, and the end
+
+void H1Client::exchange_over(Afterwards afterwards) {
+  Exchange* exchange = std::exchange(exchange_, nullptr);
+  context_.exchanges.destroy(exchange);
+  parser_ = nullptr;
+  chunks_ = nullptr;
+  trailers_ = nullptr;
+  gather_.reset();
+  switch (afterwards) {
+    case Afterwards::close:
+    case Afterwards::linger:
+      return stopping_ || tunnel_ ? close(false) : linger();
+    case Afterwards::reset:
+      return close(true);
+    case Afterwards::keep:
+      break;
+  }
+  if (stream_.closing()) return;
+  reading_ = Reading::head;
+  arm(timeouts().keep_alive_ms);
+  read_input();
+}
+
+// Closing with unread bytes would make the kernel send RST, and that may overtake our last answer
+// (RFC 9112 §9.6): send FIN, read on for a while, then close.
+void H1Client::linger() {
+  if (ended_) return close(false);
+  lingering_ = true;
+  reading_ = Reading::dropped;
+  input_.clear();
+  stream_.finish_sending();
+  stream_.resume();
+  arm(timeouts().linger_ms == 0 ? 1 : timeouts().linger_ms);
+}
+
+void H1Client::drain(base::Millis grace_ms) {
+  last_request_ = true;
+  if (exchange_ == nullptr && !lingering_ && !stream_.closing()) arm(grace_ms);
+}
+
+void H1Client::shut_down() {
+  stopping_ = true;
+  if (exchange_ != nullptr) return exchange_->on_shutdown();
+  close(true);
+}
+
+void H1Client::timed_out(void* self) {
+  static_cast<H1Client*>(self)->on_timeout();
+}
+
+void H1Client::on_timeout() {
+  if (exchange_ == nullptr) return close(false);
+  if (reading_ != Reading::head) return;
+  reading_ = Reading::dropped;
+  input_.clear();
+  exchange_->on_head_timeout();
+}
+
+void H1Client::close(bool reset) {
+  context_.ring.timers().disarm(timer_);
+  ring::Deferred::unlink();
+  reading_ = Reading::dropped;
+  input_.clear();
+  stream_.close(reset);
+}
+
+void H1Client::on_closed() {
+  base::ListHook<H1Client>::unlink();
+  context_.clients.destroy(this);  // destroys this
+}
+
+}  // namespace ringside::proxy

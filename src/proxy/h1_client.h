@@ -1,0 +1,123 @@
+// An HTTP/1 client connection (RFC 9112).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "ringside/base/intrusive_list.h"
+#include "ringside/base/timer_wheel.h"
+#include "ringside/http/gather.h"
+#include "ringside/http/parser.h"
+#include "ringside/net/slice.h"
+#include "ringside/net/stream.h"
+#include "ringside/ring/ring.h"
+
+#include "client_session.h"
+#include "context.h"
+#include "exchange.h"
+
+namespace ringside::proxy {
+
+// Owner: the worker's slab and its list of clients; it destroys itself there when its stream is
+// closed. What arrives is queued as leases and read from that queue as far as the exchange wants
+// it; requests are answered one after the other, in order.
+class H1Client final : public ClientSession,
+                       public base::ListHook<H1Client>,
+                       private net::StreamHandler,
+                       private ring::Deferred {
+ public:
+  H1Client(Context& context, std::uint32_t listen);
+  ~H1Client() = default;
+
+  // Takes over an accepted descriptor. False when the ring has no place.
+  bool adopt(int fd);
+  // The worker drains: no request after the one that is being served, or that comes within
+  // `grace_ms`.
+  void drain(base::Millis grace_ms);
+  // Ends the connection and what it serves.
+  void shut_down();
+
+  http::HeadWriter start_head(std::uint16_t status, std::string_view reason) override;
+  bool send_head(http::HeadWriter& head, const ResponseFraming& framing) override;
+  bool send_body(ring::Lease piece) override;
+  bool send_body_view(std::string_view bytes) override;
+  bool send_end(const http::FieldList* trailers) override;
+  std::size_t response_pending() const override { return stream_.pending_bytes(); }
+  std::uint64_t bytes_sent() const override { return stream_.bytes_sent(); }
+  void want_body() override;
+  void hold_body() override;
+  void enter_tunnel() override;
+  void exchange_over(Afterwards afterwards) override;
+
+ private:
+  // What the next bytes of the queue are.
+  enum class Reading : std::uint8_t {
+    head,
+    body_length,
+    body_chunked,
+    trailers,
+    complete,  // the next request's; they wait
+    tunnel,
+    dropped,  // nobody's: lingering, or after a request that could not be read
+  };
+
+  void on_received(ring::Lease lease) override;
+  void on_end_of_stream() override;
+  void on_sent() override;
+  void on_failed(const base::Error& error, Direction direction) override;
+  void on_closed() override;
+  void run_deferred() override;
+
+  // Each reads from the front of the queue; false: nothing can be read now.
+  void read_input();
+  bool read_some();
+  bool read_head();
+  bool read_length();
+  bool read_chunks();
+  bool read_trailers();
+  bool read_tunnel();
+  void head_complete(const http::Gather::Fed& fed);
+  bool begin_exchange();
+  void request_complete(const http::FieldList* trailers);
+  void end_of_input();
+  void balance_input();
+  void schedule_read();
+  template <typename T, typename... Args>
+  T* make(Args&&... args);
+  void find_address();
+  void close(bool reset);
+  void linger();
+  static void timed_out(void* self);
+  void on_timeout();
+  void arm(base::Millis delay_ms);
+  const config::Timeouts& timeouts() const { return context_.runtime->snapshot().timeouts; }
+
+  Context& context_;
+  net::Stream stream_;
+  net::SliceQueue input_;
+  base::Timer timer_;
+  Exchange* exchange_ = nullptr;
+  // In the exchange's arena.
+  http::RequestParser* parser_ = nullptr;
+  http::ChunkedDecoder* chunks_ = nullptr;
+  http::TrailerParser* trailers_ = nullptr;
+  http::Gather gather_;
+  std::uint64_t body_left_ = 0;
+  std::uint32_t requests_ = 0;
+  Reading reading_ = Reading::head;
+  bool wanted_ = false;
+  bool ended_ = false;  // the client's FIN came
+  bool end_told_ = false;
+  bool reading_now_ = false;  // read_input is on the stack
+  bool chunked_response_ = false;
+  bool first_chunk_ = true;
+  bool tunnel_ = false;
+  bool lingering_ = false;
+  bool last_request_ = false;
+  bool stopping_ = false;
+  std::uint8_t address_bytes_ = 0;
+  char address_[46];
+  ClientFacts facts_;
+};
+
+}  // namespace ringside::proxy

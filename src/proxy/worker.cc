@@ -1,0 +1,281 @@
+#include "ringside/proxy/worker.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "acceptor.h"
+#include "context.h"
+#include "exchange.h"
+#include "h1_client.h"
+
+namespace ringside::proxy {
+
+namespace {
+
+enum MessageKind : std::uint32_t { message_drain = 1, message_stop, message_swap };
+
+// Idle clients may have a request under way when a drain begins; they get this long to bring it.
+constexpr base::Millis drain_grace_ms = 1'000;
+
+// Two connections for each client, some pieces for each connection that is busy.
+std::uint32_t sessions_max(std::uint32_t connections_max) {
+  return connections_max + 1024;
+}
+std::uint32_t slices_max(std::uint32_t connections_max) {
+  return connections_max * 8 + 65'536;
+}
+std::uint32_t owners_max(std::uint32_t connections_max) {
+  return connections_max + sessions_max(connections_max) + 1024;
+}
+
+}  // namespace
+
+// Members are destroyed from the last to the first: what refers to something stands behind it.
+struct Worker::Parts final : ring::MessageHandler {
+  Parts(const WorkerOptions& with, std::unique_ptr<ring::Ring> opened,
+        std::unique_ptr<ring::BufferGroup> group, RuntimeRef first)
+      : options(with),
+        ring(std::move(opened)),
+        buffers(std::move(group)),
+        slices(slices_max(with.connections_max)),
+        streams{*ring,
+                *buffers,
+                slices,
+                with.sys,
+                first->snapshot->server.zero_copy,
+                first->snapshot->server.zero_copy_bytes_min},
+        pools(streams, with.logger, pools_options(with, *first->snapshot)),
+        ids(make_ids(with.sys)),
+        clients(with.connections_max),
+        exchanges(with.connections_max),
+        drain_timer(&Parts::drain_over, this),
+        context{.ring = *ring,
+                .sys = with.sys,
+                .logger = with.logger,
+                .access = with.access,
+                .streams = streams,
+                .chunks = chunks,
+                .clients = clients,
+                .exchanges = exchanges,
+                .pools = pools,
+                .ids = ids,
+                .counters = counters,
+                .client_list = &client_list,
+                .drain_grace_ms = drain_grace_ms,
+                .retired = &retired} {
+    use(std::move(first));
+  }
+
+  static upstream::PoolsOptions pools_options(const WorkerOptions& with,
+                                              const config::Snapshot& snapshot) {
+    return {.ring_index = with.index,
+            .rings = with.rings,
+            .peers = with.rings > 1 ? with.peers : nullptr,
+            .sessions_max = sessions_max(with.connections_max),
+            .limits = {.line_bytes_max = snapshot.limits.request_line_bytes_max,
+                       .head_bytes_max = snapshot.limits.header_bytes_max,
+                       .fields_max = snapshot.limits.header_count_max}};
+  }
+
+  static filter::RequestIds make_ids(net::SysPort& sys) {
+    std::uint64_t seeds[2];
+    sys.random_bytes(seeds, sizeof seeds);
+    return filter::RequestIds(seeds[0] | 1, seeds[1]);  // never all zero
+  }
+
+  void use(RuntimeRef next_runtime) {
+    auto next = std::make_unique<RingRuntime>();
+    next->table = pools.make_table(*next_runtime->snapshot, *next_runtime->directory);
+    next->runtime = std::move(next_runtime);
+    if (current != nullptr) {
+      current->current = false;
+      if (current->exchanges != 0) retired.push_back(std::move(current));
+    }
+    current = std::move(next);
+    context.runtime = current.get();
+  }
+
+  void on_message(const ring::Message& message) override {
+    switch (message.kind) {
+      case message_drain:
+        return drain();
+      case message_stop:
+        return stop();
+      case message_swap: {
+        std::unique_ptr<RuntimeRef> runtime(static_cast<RuntimeRef*>(message.object));
+        return use(std::move(*runtime));
+      }
+      default:
+        pools.on_message(message);
+    }
+  }
+
+  void drain() {
+    if (context.draining) return;
+    context.draining = true;
+    for (auto& acceptor : acceptors)
+      acceptor->close();
+    client_list.for_each([](H1Client& client) { client.drain(drain_grace_ms); });
+    pools.close_idle();
+    base::Millis limit = current->snapshot().timeouts.drain_ms;
+    ring->timers().arm(drain_timer, limit == 0 ? 1 : limit);
+  }
+
+  static void drain_over(void* self) { static_cast<Parts*>(self)->stop(); }
+
+  void stop() {
+    drain();
+    ring->timers().disarm(drain_timer);
+    stopping = true;
+    client_list.for_each([](H1Client& client) { client.shut_down(); });
+  }
+
+  bool all_closed() const {
+    bool listening = std::any_of(acceptors.begin(), acceptors.end(),
+                                 [](const auto& acceptor) { return !acceptor->closed(); });
+    return context.draining && !listening && clients.in_use() == 0 && exchanges.in_use() == 0 &&
+           pools.idle();
+  }
+
+  // Ends the mailbox too once nothing else is left.
+  void advance_end() {
+    if (!all_closed() || mailbox_closing) return;
+    mailbox_closing = true;
+    ring->timers().disarm(drain_timer);
+    if (options.peers != nullptr && options.rings > 1) options.peers->leave(options.index);
+    mailbox->close();
+  }
+
+  bool finished() const { return mailbox_closing && mailbox->in_flight() == 0; }
+
+  WorkerOptions options;
+  WorkerCounters counters;
+  std::unique_ptr<ring::Ring> ring;
+  std::unique_ptr<ring::BufferGroup> buffers;
+  base::ChunkPool chunks;
+  net::SlicePool slices;
+  net::StreamContext streams;
+  upstream::Pools pools;
+  filter::RequestIds ids;
+  base::Slab<H1Client> clients;
+  base::Slab<Exchange> exchanges;
+  base::IntrusiveList<H1Client, H1Client> client_list;
+  base::Timer drain_timer;
+  std::vector<std::unique_ptr<RingRuntime>> retired;
+  std::unique_ptr<RingRuntime> current;
+  Context context;
+  std::vector<std::unique_ptr<Acceptor>> acceptors;
+  std::unique_ptr<ring::Mailbox> mailbox;
+  bool stopping = false;
+  bool mailbox_closing = false;
+};
+
+void Context::exchange_ended(RingRuntime& on) {
+  if (--on.exchanges != 0 || on.current) return;
+  std::erase_if(*retired, [&on](const auto& runtime) { return runtime.get() == &on; });
+}
+
+base::Result<std::unique_ptr<Worker>> Worker::create(
+    const WorkerOptions& options, RuntimeRef runtime,
+    const std::vector<net::BoundListener>& listeners) {
+  const config::Server& server = runtime->snapshot->server;
+  auto ring = ring::Ring::open(options.kernel, {.entries = server.ring_entries,
+                                                .completion_entries = server.ring_entries * 4,
+                                                .owners_max = owners_max(options.connections_max)});
+  if (!ring) return std::unexpected(ring.error());
+  auto buffers =
+      ring::BufferGroup::create(**ring, 0, server.buffers, server.buffer_bytes, server.zero_copy);
+  if (!buffers) return std::unexpected(buffers.error());
+  auto parts =
+      std::make_unique<Parts>(options, std::move(*ring), std::move(*buffers), std::move(runtime));
+  auto mailbox = ring::Mailbox::create(*parts->ring, *parts);
+  if (!mailbox) return std::unexpected(mailbox.error());
+  parts->mailbox = std::move(*mailbox);
+  if (options.peers != nullptr && options.rings > 1) {
+    options.peers->join(options.index, *parts->mailbox);
+  }
+  for (const net::BoundListener& listener : listeners) {
+    parts->acceptors.push_back(std::make_unique<Acceptor>(parts->context, listener.listen,
+                                                          listener.descriptors[options.index]));
+    parts->acceptors.back()->start();
+  }
+  return std::unique_ptr<Worker>(new Worker(std::move(parts)));
+}
+
+Worker::Worker(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Worker::~Worker() = default;
+
+unsigned Worker::run_once(base::Millis max_wait_ms) {
+  unsigned handled = parts_->ring->run_once(max_wait_ms);
+  if (parts_->context.draining) parts_->advance_end();
+  return handled;
+}
+
+void Worker::run() {
+  while (!finished())
+    run_once();
+}
+
+namespace {
+
+// A request of the control thread must arrive: a full mailbox empties within a turn of its ring.
+void post_surely(ring::Mailbox& mailbox, const ring::Message& message) {
+  while (!mailbox.post(nullptr, message)) {
+  }
+}
+
+}  // namespace
+
+void Worker::request_drain() {
+  post_surely(*parts_->mailbox, {.kind = message_drain});
+}
+void Worker::request_stop() {
+  post_surely(*parts_->mailbox, {.kind = message_stop});
+}
+void Worker::request_swap(RuntimeRef runtime) {
+  post_surely(*parts_->mailbox,
+              {.kind = message_swap, .object = new RuntimeRef(std::move(runtime))});
+}
+
+bool Worker::finished() const {
+  return parts_->finished();
+}
+ring::Ring& Worker::ring() {
+  return *parts_->ring;
+}
+const WorkerCounters& Worker::counters() const {
+  return parts_->counters;
+}
+const upstream::PoolCounters& Worker::pool_counters() const {
+  return parts_->pools.counters();
+}
+
+Worker::Holdings Worker::holdings() const {
+  auto narrow = [](std::size_t value) { return static_cast<std::uint32_t>(value); };
+  return {.client_connections = narrow(parts_->clients.in_use()),
+          .exchanges = narrow(parts_->exchanges.in_use()),
+          .upstream_connections = narrow(parts_->pools.sessions()),
+          .leases = parts_->buffers->leased(),
+          .arena_chunks = narrow(parts_->chunks.in_use()),
+          .slices = narrow(parts_->slices.in_use()),
+          .owners = parts_->ring->attached()};
+}
+
+std::vector<SizingTerm> sizing(const config::Snapshot& snapshot, std::uint32_t connections_max) {
+  std::uint64_t sessions = sessions_max(connections_max);
+  return {
+      {"receive buffers", snapshot.server.buffers, snapshot.server.buffer_bytes},
+      {"submission queue entries", snapshot.server.ring_entries, sizeof(io_uring_sqe)},
+      {"completion queue entries", std::uint64_t{snapshot.server.ring_entries} * 4,
+       sizeof(io_uring_cqe)},
+      {"client connections", connections_max, sizeof(H1Client)},
+      {"exchanges in progress", connections_max, sizeof(Exchange) + base::ChunkPool::chunk_bytes},
+      {"server connections", sessions, upstream::Pools::session_bytes()},
+      {"pieces waiting to be sent", slices_max(connections_max), sizeof(net::Slice)},
+  };
+}
+
+}  // namespace ringside::proxy

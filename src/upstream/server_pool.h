@@ -1,0 +1,67 @@
+// The connections of one ring to one server.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "ringside/base/intrusive_list.h"
+#include "ringside/net/address.h"
+#include "ringside/upstream/directory.h"
+#include "ringside/upstream/pools.h"
+
+#include "h1_session.h"
+
+namespace ringside::upstream {
+
+// Owner: Pools. Lives while a table refers to it or a session of it exists.
+class ServerPool {
+ public:
+  ServerPool(std::shared_ptr<SharedServer> server, unsigned ring)
+      : shared(std::move(server)), ring_(ring) {}
+
+  std::shared_ptr<SharedServer> shared;
+  std::vector<UpstreamPool*> users;                // tables' upstreams that have this server
+  base::IntrusiveList<H1Session, H1Session> idle;  // most recently used first
+  std::uint32_t idle_count = 0;
+  std::uint32_t sessions = 0;
+  std::uint32_t borrows = 0;  // requests to other rings that are under way
+
+  void idle_changed(int by) {
+    idle_count = static_cast<std::uint32_t>(static_cast<int>(idle_count) + by);
+    shared->idle(ring_).store(idle_count, std::memory_order_relaxed);
+  }
+  // The addresses to try, newest version; nullptr when there is none yet. Each call gives the next
+  // one.
+  const net::Address* next_address() {
+    if (std::uint32_t now = shared->version(); now != version_) {
+      version_ = now;
+      addresses_ = shared->addresses();
+    }
+    if (addresses_.empty()) return nullptr;
+    return &addresses_[next_++ % addresses_.size()];
+  }
+  std::size_t addresses() const { return addresses_.size(); }
+
+ private:
+  unsigned ring_;
+  std::uint32_t version_ = 0;
+  std::uint32_t next_ = 0;
+  std::vector<net::Address> addresses_;
+};
+
+// One upstream of one table: its servers here, whose turn it is, and who waits for a place.
+struct UpstreamPool {
+  struct Member {
+    ServerPool* server;
+    std::int32_t weight;
+    std::int32_t current = 0;  // smooth weighted round robin
+  };
+  Pools* pools = nullptr;
+  const config::Upstream* config = nullptr;
+  std::vector<Member> members;
+  base::IntrusiveList<Waiter, Waiter> queue;
+  std::uint32_t queued = 0;
+};
+
+}  // namespace ringside::upstream
