@@ -1,0 +1,28 @@
+#include <cstdio>
+
+#include "ringside/proxy/worker.h"
+
+#include "commands.h"
+#include "configuration.h"
+#include "cpu_count.h"
+#include "resources.h"
+#include "sizing_sheet.h"
+
+namespace ringside::app {
+
+int check_command(const Arguments& arguments) {
+  const config::SnapshotRef snapshot = load_or_complain(arguments.config);
+  if (snapshot == nullptr) return exit_config;
+
+  // `run` raises the limit, so that is what counts.
+  raise_descriptor_limit();
+  const Limits limits = current_limits();
+  const unsigned rings = snapshot->server.rings != 0 ? snapshot->server.rings : auto_rings();
+  const Plan plan = make_plan(*snapshot, limits, rings);
+  const auto terms = proxy::sizing(*snapshot, plan.connections_max);
+  std::printf("%s: configuration OK\n\n%s", arguments.config.c_str(),
+              sizing_sheet(terms, plan, limits).c_str());
+  return exit_ok;
+}
+
+}  // namespace ringside::app

@@ -1,0 +1,17 @@
+// What each word on the command line does. Each returns the exit status of the process.
+#pragma once
+
+#include "arguments.h"
+
+namespace ringside::app {
+
+constexpr int exit_ok = 0;
+constexpr int exit_failure = 1;
+constexpr int exit_usage = 2;
+constexpr int exit_config = 78;  // EX_CONFIG of sysexits.h
+
+int run_command(const Arguments& arguments);
+int check_command(const Arguments& arguments);
+int version_command(const Arguments& arguments);
+
+}  // namespace ringside::app

@@ -1,0 +1,108 @@
+#include "control_loop.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace ringside::app {
+namespace {
+
+using base::LogLevel;
+
+sigset_t handled_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1})
+    ::sigaddset(&set, number);
+  return set;
+}
+
+class ControlLoop {
+ public:
+  ControlLoop(RingThreads& rings, control::LogWriter& log) : rings_(rings), log_(log) {}
+
+  bool run(int signals) {
+    pollfd entries[] = {{signals, POLLIN, 0},
+                        {rings_.done_descriptor(), POLLIN, 0},
+                        {log_.wake_descriptor(), POLLIN, 0}};
+    while (!rings_.finished()) {
+      ::poll(entries, std::size(entries), log_.wait_ms());
+      take_signals(signals);
+      log_.flush();
+    }
+    return requests_ > 0;
+  }
+
+ private:
+  void take_signals(int signals) {
+    signalfd_siginfo info;
+    while (::read(signals, &info, sizeof info) == sizeof info) {
+      handle(static_cast<int>(info.ssi_signo));
+    }
+  }
+
+  void handle(int number) {
+    switch (number) {
+      case SIGTERM:
+      case SIGINT:
+        end(number == SIGTERM ? "SIGTERM" : "SIGINT");
+        return;
+      case SIGUSR1:
+        log_.reopen();
+        log_.log(LogLevel::info, "log", "files opened again");
+        return;
+      case SIGHUP:
+        log_.log(LogLevel::warn, "signal",
+                 "SIGHUP: this version cannot reload its configuration; restart it instead");
+        return;
+      default:
+        return;
+    }
+  }
+
+  void end(std::string_view signal) {
+    ++requests_;
+    if (requests_ == 1) {
+      log_.log(LogLevel::info, "drain",
+               std::string(signal) + ": no new connections; requests in flight may finish");
+      rings_.request_drain();
+    } else if (requests_ == 2) {
+      log_.log(LogLevel::warn, "stop", std::string(signal) + " again: ending at once");
+      rings_.request_stop();
+    }
+  }
+
+  RingThreads& rings_;
+  control::LogWriter& log_;
+  unsigned requests_ = 0;  // to end
+};
+
+}  // namespace
+
+void block_signals() {
+  const sigset_t set = handled_signals();
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  // A log that reached the size limit is an error of write(2), not the end of the process.
+  ::signal(SIGXFSZ, SIG_IGN);
+}
+
+bool control_loop(RingThreads& rings, control::LogWriter& log) {
+  const sigset_t set = handled_signals();
+  const int signals = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signals < 0) {
+    log.log(LogLevel::error, "signal", std::string("signalfd: ") + std::strerror(errno));
+    rings.request_stop();
+  }
+  const bool asked = ControlLoop(rings, log).run(signals);
+  if (signals >= 0) ::close(signals);
+  return asked;
+}
+
+}  // namespace ringside::app

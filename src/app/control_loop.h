@@ -1,0 +1,18 @@
+// What the main thread does while the rings serve.
+#pragma once
+
+#include "ringside/control/log_writer.h"
+
+#include "ring_threads.h"
+
+namespace ringside::app {
+
+// Signals that the main thread takes by a descriptor. Block them before any thread is started, so
+// that every thread inherits that.
+void block_signals();
+
+// Waits for signals and writes logs, until all rings have finished. True: they did because they
+// were told to.
+bool control_loop(RingThreads& rings, control::LogWriter& log);
+
+}  // namespace ringside::app

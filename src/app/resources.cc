@@ -1,0 +1,108 @@
+#include "resources.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace ringside::app {
+namespace {
+
+// Without a limit in the file. More is a matter of intent: each place costs a descriptor pair and,
+// once used, memory.
+constexpr std::uint64_t derived_connections_max = 100'000;
+
+// Standard streams, logs, signals, and what the C library opens to look up names.
+constexpr std::uint64_t descriptors_of_process = 64;
+// Ring, mailbox, and pipes that a ring may hold.
+constexpr std::uint64_t descriptors_of_ring = 16;
+
+// Sizes of the kernel's structures: io_uring_sqe, an index, io_uring_cqe, io_uring_buf.
+constexpr std::uint64_t submission_bytes = 64 + 4;
+constexpr std::uint64_t completion_bytes = 16;
+constexpr std::uint64_t buffer_entry_bytes = 16;
+constexpr std::uint64_t completions_per_submission = 4;
+
+std::uint64_t from_rlim(rlim_t value) {
+  return value == RLIM_INFINITY ? no_limit : value;
+}
+
+std::uint64_t listener_count(const config::Snapshot& snapshot) {
+  std::uint64_t count = 0;
+  for (const config::Listen& listen : snapshot.listens)
+    count += listen.addresses.size();
+  return count;
+}
+
+std::uint64_t fixed_descriptors(const config::Snapshot& snapshot, unsigned rings) {
+  return descriptors_of_process + rings * (descriptors_of_ring + listener_count(snapshot));
+}
+
+std::uint64_t locked_bytes_of_ring(const config::Server& server) {
+  const std::uint64_t entries = server.ring_entries;
+  std::uint64_t bytes =
+      entries * (submission_bytes + completions_per_submission * completion_bytes) +
+      server.buffers * buffer_entry_bytes;
+  // Only registered buffers are pinned.
+  if (server.zero_copy) bytes += std::uint64_t{server.buffers} * server.buffer_bytes;
+  return bytes;
+}
+
+std::string kib(std::uint64_t bytes) {
+  return std::to_string((bytes + 1023) / 1024) + " KiB";
+}
+
+void advise(Plan& plan, const config::Snapshot& snapshot, const Limits& limits) {
+  if (plan.descriptors > limits.descriptors) {
+    plan.advice.push_back(
+        "RLIMIT_NOFILE is " + std::to_string(limits.descriptors) +
+        ", but limits.connections = " + std::to_string(snapshot.limits.connections_max) +
+        " can need " + std::to_string(plan.descriptors) +
+        " descriptors: raise it (LimitNOFILE= of systemd, ulimit -n) or lower limits.connections");
+  }
+  if (plan.locked_bytes > limits.locked_bytes) {
+    plan.advice.push_back(
+        "RLIMIT_MEMLOCK is " + kib(limits.locked_bytes) + ", but the rings need " +
+        kib(plan.locked_bytes) +
+        ", which counts for a process without CAP_IPC_LOCK: raise it (LimitMEMLOCK= of systemd, "
+        "ulimit -l) or lower server.rings, server.ring_entries or server.buffers");
+  }
+}
+
+}  // namespace
+
+Limits current_limits() {
+  Limits limits;
+  rlimit value{};
+  if (::getrlimit(RLIMIT_NOFILE, &value) == 0) {
+    limits.descriptors = from_rlim(value.rlim_cur);
+    limits.descriptors_hard = from_rlim(value.rlim_max);
+  }
+  if (::getrlimit(RLIMIT_MEMLOCK, &value) == 0) limits.locked_bytes = from_rlim(value.rlim_cur);
+  return limits;
+}
+
+void raise_descriptor_limit() {
+  rlimit value{};
+  if (::getrlimit(RLIMIT_NOFILE, &value) != 0 || value.rlim_cur == value.rlim_max) return;
+  value.rlim_cur = value.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &value);
+}
+
+Plan make_plan(const config::Snapshot& snapshot, const Limits& limits, unsigned rings) {
+  Plan plan;
+  plan.rings = std::max(rings, 1U);
+  const std::uint64_t fixed = fixed_descriptors(snapshot, plan.rings);
+  std::uint64_t connections = snapshot.limits.connections_max;
+  if (connections == 0) {
+    const std::uint64_t free = limits.descriptors > fixed ? limits.descriptors - fixed : 0;
+    connections = std::clamp<std::uint64_t>(free / 2, plan.rings, derived_connections_max);
+  }
+  plan.connections_max = static_cast<std::uint32_t>((connections + plan.rings - 1) / plan.rings);
+  plan.descriptors = fixed + 2 * connections;
+  plan.locked_bytes = plan.rings * locked_bytes_of_ring(snapshot.server);
+  advise(plan, snapshot, limits);
+  return plan;
+}
+
+}  // namespace ringside::app
