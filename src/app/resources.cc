@@ -54,11 +54,13 @@ std::string kib(std::uint64_t bytes) {
 
 void advise(Plan& plan, const config::Snapshot& snapshot, const Limits& limits) {
   if (plan.descriptors > limits.descriptors) {
-    plan.advice.push_back(
-        "RLIMIT_NOFILE is " + std::to_string(limits.descriptors) +
-        ", but limits.connections = " + std::to_string(snapshot.limits.connections_max) +
-        " can need " + std::to_string(plan.descriptors) +
-        " descriptors: raise it (LimitNOFILE= of systemd, ulimit -n) or lower limits.connections");
+    const std::uint32_t configured = snapshot.limits.connections_max;
+    plan.advice.push_back("RLIMIT_NOFILE is " + std::to_string(limits.descriptors) + ", but " +
+                          (configured != 0 ? "limits.connections = " + std::to_string(configured)
+                                           : std::string("even one connection a ring")) +
+                          " can need " + std::to_string(plan.descriptors) +
+                          " descriptors: raise it (LimitNOFILE= of systemd, ulimit -n) or lower " +
+                          (configured != 0 ? "limits.connections" : "server.rings"));
   }
   if (plan.locked_bytes > limits.locked_bytes) {
     plan.advice.push_back(

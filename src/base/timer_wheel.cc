@@ -17,7 +17,7 @@ void TimerWheel::arm(Timer& timer, Millis delay_ms) {
 }
 
 void TimerWheel::place(Timer& timer) {
-  timer.slot_ms_ = std::max(timer.deadline_ms_, position_ms_ + 1);
+  timer.slot_ms_ = timer.deadline_ms_;  // always ahead of the position
   insert(timer);
 }
 

@@ -1,6 +1,9 @@
 #include "ringside/filter/forwarding.h"
 
+#include <cstring>
+
 #include "field_edits.h"
+#include "field_run.h"
 #include "forwarded_field.h"
 #include "template_text.h"
 
@@ -33,8 +36,11 @@ constexpr std::string_view managed_names[] = {"content-length", "transfer-encodi
                                               "x-request-id"};
 
 bool is_proxy_claim(std::string_view name) {
-  if (name.size() > proxy_prefix.size() && (name[0] == 'x' || name[0] == 'X')) {
-    if (folds_to(name.substr(0, proxy_prefix.size()), proxy_prefix)) return true;
+  const char first = name.empty() ? '\0' : base::to_lower(name[0]);
+  if (first != 'x' && first != 'f') return false;  // most names
+  if (name.size() > proxy_prefix.size() &&
+      folds_to(name.substr(0, proxy_prefix.size()), proxy_prefix)) {
+    return true;
   }
   for (const std::string_view known : proxy_names) {
     if (folds_to(name, known)) return true;
@@ -43,10 +49,8 @@ bool is_proxy_claim(std::string_view name) {
 }
 
 bool is_folded(std::string_view name) {
-  for (char c : name) {
-    if (c == '_' || c == '.') return true;
-  }
-  return false;
+  return std::memchr(name.data(), '_', name.size()) != nullptr ||
+         std::memchr(name.data(), '.', name.size()) != nullptr;
 }
 
 // A name that a server behind a gateway interface takes for a managed one, or for one that the
@@ -75,9 +79,13 @@ class RequestWriter {
         managed_(managed_fields()) {}
 
   void write() {
+    FieldRun run(out_);
     for (const http::Field& field : head_.fields) {
-      if (!field.hop_by_hop && travels(field)) out_.field(field.name, field.value);
+      if (field.hop_by_hop) continue;
+      if (travels(field)) run.add(field);
+      seen_ |= bit(field.id);
     }
+    run.flush();
     if (forwarding_.x_forwarded) write_x_forwarded();
     if (forwarding_.forwarded) write_forwarded();
     if (forwarding_.via) write_via();
@@ -116,6 +124,7 @@ class RequestWriter {
   // Appends all values of that field, as one list. True when there was any.
   bool append_received(FieldId id) {
     bool any = false;
+    if ((seen_ & bit(id)) == 0) return any;
     for (const http::Field& field : head_.fields) {
       if (field.id != id || field.hop_by_hop || field.value.empty()) continue;
       if (any) out_.append(", ");
@@ -126,7 +135,7 @@ class RequestWriter {
   }
 
   const http::Field* received(FieldId id) const {
-    if (!facts_.peer_trusted) return nullptr;
+    if (!facts_.peer_trusted || (seen_ & bit(id)) == 0) return nullptr;
     for (const http::Field& field : head_.fields) {
       if (field.id == id && !field.hop_by_hop && !field.value.empty()) return &field;
     }
@@ -201,6 +210,7 @@ class RequestWriter {
   const config::HeaderEdits& edits_;
   const bool edited_;
   const std::uint32_t managed_;
+  std::uint32_t seen_ = 0;  // ids of the fields that are not hop-by-hop
 };
 
 }  // namespace
@@ -234,6 +244,7 @@ void write_response_fields(http::HeadWriter& out, const http::ResponseHead& head
                            const config::HeaderEdits& edits, base::Arena&) {
   const bool edited = !edits.empty();
   bool has_via = false;
+  FieldRun run(out);
   for (const http::Field& field : head.fields) {
     if (field.hop_by_hop || (connection_fields & bit(field.id)) != 0) continue;
     if (field.id == FieldId::via && forwarding.via) {
@@ -241,8 +252,9 @@ void write_response_fields(http::HeadWriter& out, const http::ResponseHead& head
       continue;
     }
     if (edited && edits_drop(edits, field.name)) continue;
-    out.field(field.name, field.value);
+    run.add(field);
   }
+  run.flush();
   if (forwarding.via && !(edited && edits_drop(edits, "via"))) {
     out.begin_field("Via");
     for (const http::Field& field : head.fields) {

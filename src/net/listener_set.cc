@@ -77,9 +77,9 @@ std::vector<BindFailure> ListenerSet::open(const config::Snapshot& snapshot, uns
       for (unsigned ring = 0; ring < rings; ++ring) {
         // A unix path can be bound once: the rings share that socket.
         bool share = address->family() == AF_UNIX && ring > 0;
-        base::Result<int> fd =
-            share ? sys_.duplicate(bound.descriptors.front())
-                  : open_patiently(sys_, bound.address, listen.backlog, sleep_ms);
+        base::Result<int> fd = share
+                                   ? sys_.duplicate(bound.descriptors.front())
+                                   : open_patiently(sys_, bound.address, listen.backlog, sleep_ms);
         if (!fd) {
           report(fd.error());
           break;

@@ -175,7 +175,7 @@ struct Worker::Parts final : ring::MessageHandler {
 
 void Context::exchange_ended(RingRuntime& on) {
   if (--on.exchanges != 0 || on.current) return;
-  std::erase_if(*retired, [&on](const auto& runtime) { return runtime.get() == &on; });
+  std::erase_if(*retired, [&on](const auto& old) { return old.get() == &on; });
 }
 
 base::Result<std::unique_ptr<Worker>> Worker::create(

@@ -125,13 +125,10 @@ void Mailbox::on_complete(std::uint8_t kind, const Completion&) {
 void Mailbox::drain() {
   awake_.exchange(false, std::memory_order_acq_rel);
   Message message;
-  for (std::uint32_t left = queue_->capacity(); left != 0; --left) {
-    if (!queue_->pop(message)) return;
+  // One turn takes no more than a queue's worth, so that busy senders cannot hold up the ring. What
+  // is left then was posted after the exchange, so its sender wakes us again.
+  for (std::uint32_t left = queue_->capacity(); left != 0 && queue_->pop(message); --left)
     handler_.on_message(message);
-  }
-  // One turn takes no more than a queue's worth, so that busy senders cannot hold up the ring; the
-  // rest comes in the next turn.
-  if (!awake_.exchange(true, std::memory_order_acq_rel)) doorbell_->signal();
 }
 
 }  // namespace ringside::ring

@@ -31,6 +31,13 @@ base::Error set_up_error(int result) {
 constexpr base::Error below_floor{base::ErrorCode::invalid_argument, base::Origin::self,
                                   base::Retry::no, EINVAL};
 
+unsigned submission_entries(const RingOptions& options) {
+  return std::bit_ceil(std::max(options.entries, 2U));
+}
+unsigned completion_entries(const RingOptions& options) {
+  return std::bit_ceil(std::max(options.completion_entries, 2 * options.entries));
+}
+
 // What the kernel says about its operations; room for 256, as its interface wants it.
 class Probe {
  public:
@@ -48,8 +55,8 @@ class Probe {
 }  // namespace
 
 base::Result<void> Ring::set_up(const RingOptions& options) {
-  // DEFER_TASKRUN (6.1) runs the kernel's part of a completion only inside our own enter: measured
-  // as the best in shared design notes; the others are for kernels or sandboxes without it.
+  // DEFER_TASKRUN (6.1) runs the kernel's part of a completion only inside our own enter, which
+  // costs the least; the others are for kernels or sandboxes without it.
   constexpr unsigned always = IORING_SETUP_CQSIZE | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CLAMP;
   constexpr std::array<unsigned, 3> choices = {
       always | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
@@ -60,8 +67,8 @@ base::Result<void> Ring::set_up(const RingOptions& options) {
   for (unsigned flags : choices) {
     io_uring_params params{};
     params.flags = flags;
-    params.cq_entries = std::bit_ceil(std::max(options.completion_entries, 2 * options.entries));
-    result = kernel_.setup(std::bit_ceil(std::max(options.entries, 2U)), params, ring_);
+    params.cq_entries = completion_entries(options);
+    result = kernel_.setup(submission_entries(options), params, ring_);
     if (result != -EINVAL) break;
   }
   if (result < 0) return std::unexpected(set_up_error(result));
@@ -91,10 +98,10 @@ base::Result<void> Ring::find_features() {
       kernel_.register_resource(ring_, IORING_REGISTER_PROBE, probe.request(), Probe::places);
   if (result < 0) return std::unexpected(set_up_error(result));
 
+  kernel_.try_features(ring_.flags, features_);
   features_.defer_taskrun = (ring_.flags & IORING_SETUP_DEFER_TASKRUN) != 0;
   features_.coop_taskrun = (ring_.flags & IORING_SETUP_COOP_TASKRUN) != 0;
   features_.single_issuer = (ring_.flags & IORING_SETUP_SINGLE_ISSUER) != 0;
-  kernel_.try_features(ring_.flags, features_);
   // Multishot accept and buffer rings came with 5.19, as OP_SOCKET did.
   features_.multishot_accept = probe.has(IORING_OP_SOCKET);
   features_.buffer_ring = features_.multishot_accept;
@@ -123,7 +130,7 @@ std::string Ring::explain(const base::Error& error) {
     case ENOMEM:
       return "there is not enough locked memory for the ring. The limit (RLIMIT_MEMLOCK, 'ulimit "
              "-l') is shared by all rings of the user: a ring of 1024 submissions and 4096 "
-             "completions takes about 132 KiB, a group of 1024 receive buffers 16 KiB more, so 8 "
+             "completions takes about 136 KiB, a group of 1024 receive buffers 16 KiB more, so 8 "
              "MiB hold about 40 rings, 1 MiB five, and 64 KiB none. Raise it (LimitMEMLOCK= in a "
              "systemd unit, --ulimit memlock= for a container), or use fewer rings.";
     case EMFILE:
@@ -143,6 +150,19 @@ std::string Ring::explain(const base::Error& error) {
     text += ')';
   }
   return text;
+}
+
+std::size_t Ring::locked_bytes(const RingOptions& options, std::size_t buffers) {
+  constexpr std::size_t page_bytes = 4096;
+  constexpr std::size_t head_bytes = 64;  // heads, tails and flags before the completions
+  auto whole_pages = [](std::size_t bytes) {
+    return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+  };
+  std::size_t entries = submission_entries(options);
+  std::size_t queues = head_bytes + completion_entries(options) * sizeof(io_uring_cqe) +
+                       entries * sizeof(std::uint32_t);
+  return whole_pages(entries * sizeof(io_uring_sqe)) + whole_pages(queues) +
+         whole_pages(buffers * sizeof(io_uring_buf));
 }
 
 void Ring::add_group(BufferGroup& group) {

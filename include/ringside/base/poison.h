@@ -18,13 +18,13 @@
 namespace ringside::base {
 
 // Until it is unpoisoned, touching the region ends a sanitized program.
-inline void poison([[maybe_unused]] const void* at, [[maybe_unused]] std::size_t bytes) {
+inline void poison([[maybe_unused]] void* at, [[maybe_unused]] std::size_t bytes) {
 #ifdef RINGSIDE_POISON
   __asan_poison_memory_region(at, bytes);
 #endif
 }
 
-inline void unpoison([[maybe_unused]] const void* at, [[maybe_unused]] std::size_t bytes) {
+inline void unpoison([[maybe_unused]] void* at, [[maybe_unused]] std::size_t bytes) {
 #ifdef RINGSIDE_POISON
   __asan_unpoison_memory_region(at, bytes);
 #endif

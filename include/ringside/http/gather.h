@@ -34,8 +34,10 @@ class Gather {
     if (!append(arena, piece)) return {ParseState::failed, piece.size(), nullptr, true};
     ParseState state = parser.parse({bytes_, size_});
     if (state != ParseState::done) return {state, piece.size(), nullptr, false};
-    size_ = 0;
-    return {state, parser.consumed() - before, bytes_, false};
+    // The head stays where it lies; a later one is gathered elsewhere.
+    const char* bytes = bytes_;
+    reset();
+    return {state, parser.consumed() - before, bytes, false};
   }
   // Part of a head is here.
   bool started() const { return size_ != 0; }

@@ -126,16 +126,18 @@ struct RequestHead {
   TargetForm form = TargetForm::origin;
   std::string_view method_text;
   std::string_view target;  // the bytes as sent
-  std::string_view
-      authority;  // host[:port] that counts: of the absolute form, else of Host; may be empty
-  std::string_view host;   // of `authority`, without port; IPv6 literals keep their brackets
-  std::string_view path;   // as sent, "/" when an absolute form has none; "*" for asterisk form
+  // host[:port] that counts: of the absolute or authority form, else of Host; may be empty.
+  std::string_view authority;
+  std::string_view host;  // of `authority`, without port; IPv6 literals keep their brackets
+  // As sent; "/" when an absolute form has none ("*" for OPTIONS with no query, RFC 9112 §3.2.4);
+  // "*" for asterisk form; empty for authority form.
+  std::string_view path;
   std::string_view query;  // without "?"
   bool has_query = false;
-  bool keep_alive = true;  // the client would reuse the connection
-  bool expect_continue = false;
-  bool upgrade = false;      // Connection names Upgrade, and Upgrade is there (RFC 9110 §7.8)
-  bool te_trailers = false;  // TE: trailers
+  bool keep_alive = true;        // the client would reuse the connection
+  bool expect_continue = false;  // Expect: 100-continue, in HTTP/1.1 only (RFC 9110 §10.1.1)
+  bool upgrade = false;          // Connection names Upgrade, and Upgrade is there (RFC 9110 §7.8)
+  bool te_trailers = false;      // TE: trailers
   Framing framing;
   FieldList fields;
   void rebase(const char* from, std::size_t bytes, std::ptrdiff_t delta);

@@ -11,6 +11,8 @@ namespace ringside::http {
 
 // Builds one head as contiguous bytes. Start with a good guess of the size: growing copies.
 // When memory runs out everything after is ignored and `finish` returns a view with null data().
+// Names, values, targets and reasons are written as they are: they must have come from a parser, or
+// from a place that checked them, so that none holds CR, LF or NUL.
 class HeadWriter {
  public:
   HeadWriter(base::Arena& arena, std::size_t bytes_hint);

@@ -65,6 +65,9 @@ class Ring {
   // A readable sentence: what is wrong and what to change (kernel.io_uring_disabled, the
   // container's profile, the memlock limit).
   static std::string explain(const base::Error& error);
+  // What a ring counts against RLIMIT_MEMLOCK, for an unprivileged user: its queues and the rings
+  // of its buffer groups (`buffers` in all).
+  static std::size_t locked_bytes(const RingOptions& options, std::size_t buffers);
 
   const Features& features() const { return features_; }
   const RingCounters& counters() const { return counters_; }
@@ -92,6 +95,8 @@ class Ring {
                       std::size_t bytes, int flags, int registered_index);
   void connect(Completer& owner, std::uint8_t kind, int fd, const sockaddr* address,
                socklen_t length);
+  // The kernel runs it in a worker thread (about 5 us; perf/micro/ring_bench.cc), so it must have
+  // completed before the descriptor is closed.
   void shutdown(Completer& owner, std::uint8_t kind, int fd, int how);
   void close(Completer& owner, std::uint8_t kind, int fd);
   void nop(Completer& owner, std::uint8_t kind);

@@ -54,7 +54,7 @@ class Waiter : public base::ListHook<Waiter> {
 
  protected:
   Waiter() : timer_(&Waiter::queue_timeout, this) {}
-  ~Waiter() = default;
+  virtual ~Waiter() = default;  // friends could reach it
 
  private:
   friend class Pools;

@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""Compiles every header by itself, so that none depends on what was included before it."""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def compile_alone(header: pathlib.Path) -> str:
+    """Empty when it compiles; else what the compiler says."""
+    command = ['clang++-19', '-std=c++23', '-fsyntax-only', '-Wall', '-Wextra', '-Werror',
+               '-Wno-pragma-once-outside-header', '-Iinclude', '-iquote', str(header.parent), '-x', 'c++',
+               str(header)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return '' if done.returncode == 0 else f'{header}:\n{done.stderr}'
+
+
+def main() -> int:
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    headers = [path.relative_to(ROOT) for top in ('include', 'src', 'test')
+               for path in sorted((ROOT / top).rglob('*.h'))]
+    if not headers:
+        print('no header was found, so nothing was checked')
+        return 1
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        failures = [text for text in pool.map(compile_alone, headers) if text]
+    for text in failures:
+        print(text)
+    return 1 if failures else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""Chromium loads a page with scripts, style, pictures and a WebSocket through ringside."""
+
+import json
+import pathlib
+import re
+import struct
+import subprocess
+import tempfile
+import zlib
+
+from support import nginx, testcase
+from support.limits import limit
+
+from .test_websocket import EchoServer
+
+PICTURES = 12
+
+PAGE = f'''<!doctype html><html><head><meta charset="utf-8"><title>through ringside</title>
+<link rel="stylesheet" href="style.css"></head><body>
+<p id="style">style</p><p id="script">script</p><p id="fetch">fetch</p><p id="socket">socket</p>
+<p id="pictures">0</p>
+<script src="script.js"></script>
+</body></html>'''
+
+SCRIPT = f'''
+const say = (id, text) => document.getElementById(id).textContent = text;
+say('script', 'script ran');
+say('style', getComputedStyle(document.getElementById('style')).color);
+let loaded = 0;
+for (let i = 0; i < {PICTURES}; ++i) {{
+  const picture = new Image();
+  picture.onload = () => say('pictures', ++loaded + ' pictures, ' + picture.width + ' wide');
+  picture.src = 'picture' + i + '.png';
+}}
+fetch('data.txt', {{method: 'GET'}}).then(r => r.text()).then(t => say('fetch', 'fetched ' + t.length));
+const socket = new WebSocket('ws://' + location.host + '/socket');
+socket.onmessage = event => {{
+  if (event.data.startsWith('hello')) socket.send('from the browser');
+  else {{ say('socket', 'socket said ' + event.data); socket.close(); }}
+}};
+'''
+
+
+def png(width: int) -> bytes:
+    """A grey picture of that width."""
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack('>I', len(data)) + kind + data + struct.pack('>I', zlib.crc32(kind + data))
+
+    rows = b''.join(b'\0' + b'\x80' * width for _ in range(width))
+    return (b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', width, width, 8, 0, 0, 0, 0)) +
+            chunk(b'IDAT', zlib.compress(rows)) + chunk(b'IEND', b''))
+
+
+class Browser(testcase.RingsideTest):
+    """The page says by itself what has worked."""
+
+    @limit(150)
+    def test_a_page_with_all_its_parts(self) -> None:
+        chromium = self.need_program('chromium')
+        server = nginx.Nginx()
+        self.addCleanup(server.close)
+        sockets = EchoServer()
+        self.addCleanup(sockets.close)
+        (server.www / 'index.html').write_text(PAGE)
+        (server.www / 'script.js').write_text(SCRIPT)
+        (server.www / 'style.css').write_text('#style { color: rgb(1, 2, 3) }')
+        (server.www / 'data.txt').write_text('d' * 200000)
+        for number in range(PICTURES):
+            (server.www / f'picture{number}.png').write_bytes(png(64))
+        ringside = self.start_proxy(server.address, extra=(
+            '[[site.route]]\npath = "/socket"\nupstream = "sockets"\n'
+            f'[upstream.sockets]\nservers = ["127.0.0.1:{sockets.port}"]\n'))
+        with tempfile.TemporaryDirectory(prefix='ringside-chromium-') as profile:
+            done = subprocess.run(
+                [chromium, '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
+                 '--disable-background-networking', '--disable-component-update', '--disable-sync',
+                 '--disable-dev-shm-usage', f'--user-data-dir={profile}', '--virtual-time-budget=15000',
+                 '--timeout=60000', '--dump-dom', f'http://127.0.0.1:{ringside.port}/index.html'],
+                check=False, capture_output=True, text=True, timeout=120,
+                env={'HOME': profile, 'PATH': '/usr/bin:/bin', 'XDG_RUNTIME_DIR': profile})
+        said = dict(re.findall(r'<p id="(\w+)">([^<]*)</p>', done.stdout))
+        self.assertEqual(said, {
+            'style': 'rgb(1, 2, 3)', 'script': 'script ran', 'fetch': 'fetched 200000',
+            'socket': 'socket said from the browser', 'pictures': f'{PICTURES} pictures, 64 wide'},
+            done.stderr[-2000:])
+        targets = {pathlib.PurePosixPath(record['target']).name: record['status']
+                   for record in map(json.loads, ringside.access_lines())}
+        self.assertEqual(targets.get('picture0.png'), 200)

@@ -1,0 +1,117 @@
+"""A client that a test drives byte by byte."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+from . import wire
+from .upstream import set_reset_on_close, slowdown
+
+
+class Client:
+    """One TCP connection. `received` has every byte; `ended` is None, 'fin' or 'reset'."""
+
+    def __init__(self, port: int, *, host: str = '127.0.0.1'):
+        self.sock = socket.create_connection((host, port), 5 * slowdown())
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.received = bytearray()
+        self.ended: str | None = None
+        self._parsed = 0
+
+    def send(self, data: bytes | str) -> 'Client':
+        """Sends all of it. A connection that the proxy has ended is noted, not an error."""
+        self.sock.settimeout(10 * slowdown())
+        try:
+            self.sock.sendall(data.encode('latin-1') if isinstance(data, str) else data)
+        except (ConnectionError, BrokenPipeError):
+            self.ended = self.ended or 'reset'
+        return self
+
+    def get(self, target: str = '/', *, method: str = 'GET', headers: str = '') -> 'Client':
+        return self.send(f'{method} {target} HTTP/1.1\r\nHost: a.test\r\n{headers}\r\n')
+
+    def shutdown_write(self) -> None:
+        self.sock.shutdown(socket.SHUT_WR)
+
+    def read_some(self, seconds: float) -> bytes:
+        """What arrives first. Empty when the connection ended or the time was up."""
+        if self.ended == 'fin':
+            return b''
+        self.sock.settimeout(max(seconds, 0.001))
+        try:
+            data = self.sock.recv(262144)
+        except TimeoutError:
+            return b''
+        except OSError:
+            self.ended = 'reset'
+            return b''
+        if not data:
+            self.ended = self.ended or 'fin'
+        self.received += data
+        return data
+
+    def read_until_quiet(self, quiet_seconds: float, total_seconds: float) -> None:
+        """Reads until the proxy ends the connection or has been silent for a while."""
+        deadline = time.monotonic() + total_seconds
+        while self.ended is None and time.monotonic() < deadline:
+            if not self.read_some(min(quiet_seconds, deadline - time.monotonic())) and self.ended is None:
+                return
+
+    def read_to_end(self, seconds: float = 10.0) -> bytes:
+        """All bytes until the proxy ends the connection; fails when it does not."""
+        deadline = time.monotonic() + seconds * slowdown()
+        while self.ended is None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise AssertionError(f'the connection is still open; got {bytes(self.received[-200:])!r}')
+            self.read_some(left)
+        return bytes(self.received[self._parsed :])
+
+    def read_response(self, *, method: str = 'GET', seconds: float = 10.0,
+                      interim: bool = False) -> wire.Message:
+        """The next final response (the next of any kind with `interim`)."""
+        deadline = time.monotonic() + seconds * slowdown()
+        while True:
+            data = bytes(self.received[self._parsed :])
+            try:
+                message, rest = wire.parse_response(data, method=method, ended=self.ended == 'fin')
+                self._parsed = len(self.received) - len(rest)
+                if message.status >= 200 or message.status == 101 or interim:
+                    return message
+                continue
+            except wire.Incomplete as incomplete:
+                wanted = len(self.received) + incomplete.missing
+            left = deadline - time.monotonic()
+            if self.ended or left <= 0:
+                raise AssertionError(f'no whole response ({self.ended or "time is up"}); got {data[:300]!r}')
+            while left > 0 and self.ended is None and len(self.received) < wanted:
+                self.read_some(left)
+                left = deadline - time.monotonic()
+
+    def unread(self) -> bytes:
+        """Bytes behind the last response that was read."""
+        return bytes(self.received[self._parsed :])
+
+    def reset(self) -> None:
+        set_reset_on_close(self.sock)
+        self.sock.close()
+
+    def close(self) -> None:
+        self.sock.close()
+
+    def __enter__(self) -> 'Client':
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def request(port: int, target: str = '/', *, method: str = 'GET', headers: str = '',
+            body: bytes = b'') -> wire.Message:
+    """One request on a connection of its own."""
+    if body:
+        headers += f'Content-Length: {len(body)}\r\n'
+    with Client(port) as client:
+        client.get(target, method=method, headers=headers + 'Connection: close\r\n').send(body)
+        return client.read_response(method=method)

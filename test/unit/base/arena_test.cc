@@ -1,0 +1,164 @@
+#include "ringside/base/arena.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "counting_allocator.h"
+
+namespace ringside::base {
+namespace {
+
+TEST(Arena, takes_no_chunk_before_it_needs_one) {
+  ChunkPool pool;
+  Arena arena(pool);
+  EXPECT_TRUE(arena.empty());
+  EXPECT_EQ(pool.in_use(), 0U);
+  ASSERT_NE(arena.allocate(1), nullptr);
+  EXPECT_FALSE(arena.empty());
+  EXPECT_EQ(pool.in_use(), 1U);
+}
+
+TEST(Arena, gives_all_chunks_back_on_release_and_on_destruction) {
+  ChunkPool pool;
+  {
+    Arena arena(pool);
+    for (int i = 0; i < 10; ++i)
+      ASSERT_NE(arena.allocate(1000), nullptr);
+    EXPECT_EQ(pool.in_use(), 3U);
+    arena.release();
+    EXPECT_TRUE(arena.empty());
+    EXPECT_EQ(pool.in_use(), 0U);
+    EXPECT_EQ(pool.idle(), 3U);
+    ASSERT_NE(arena.allocate(10), nullptr);
+    EXPECT_EQ(pool.idle(), 2U);
+  }
+  EXPECT_EQ(pool.in_use(), 0U);
+  EXPECT_EQ(pool.idle(), 3U);
+  pool.trim(1);
+  EXPECT_EQ(pool.idle(), 1U);
+}
+
+TEST(Arena, honours_alignment) {
+  ChunkPool pool;
+  Arena arena(pool);
+  for (std::size_t align = 1; align <= 4096; align *= 2) {
+    ASSERT_NE(arena.allocate(1, 1), nullptr);
+    void* at = arena.allocate(3, align);
+    ASSERT_NE(at, nullptr);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(at) % align, 0U) << align;
+  }
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(arena.allocate_array<double>(3)) % alignof(double),
+            0U);
+}
+
+TEST(Arena, takes_things_larger_than_a_chunk) {
+  ChunkPool pool;
+  Arena arena(pool);
+  for (std::size_t bytes : {std::size_t{4096}, std::size_t{100'000}}) {
+    auto* at = static_cast<char*>(arena.allocate(bytes, 64));
+    ASSERT_NE(at, nullptr);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(at) % 64, 0U);
+    std::memset(at, 'x', bytes);
+  }
+  arena.release();
+  // Odd sizes are not kept.
+  EXPECT_EQ(pool.idle(), 0U);
+  EXPECT_EQ(pool.in_use(), 0U);
+}
+
+TEST(Arena, a_large_thing_does_not_end_the_chunk_that_was_begun) {
+  ChunkPool pool;
+  Arena arena(pool);
+  auto* before = static_cast<char*>(arena.allocate(8, 8));
+  ASSERT_NE(arena.allocate(50'000), nullptr);
+  auto* after = static_cast<char*>(arena.allocate(8, 8));
+  EXPECT_EQ(after, before + 8);
+  EXPECT_EQ(pool.in_use(), 2U);
+}
+
+TEST(Arena, refuses_absurd_sizes) {
+  ChunkPool pool;
+  Arena arena(pool);
+  ASSERT_NE(arena.allocate(1), nullptr);
+  for (std::size_t bytes : {SIZE_MAX, SIZE_MAX - 15, SIZE_MAX / 2, (std::size_t{1} << 40) + 1}) {
+    EXPECT_EQ(arena.allocate(bytes), nullptr);
+    EXPECT_EQ(arena.allocate(bytes, 1), nullptr);
+  }
+  EXPECT_EQ(arena.allocate_array<std::uint64_t>(SIZE_MAX / 8 + 2), nullptr);
+  EXPECT_EQ(arena.allocate_array<std::uint64_t>(SIZE_MAX), nullptr);
+}
+
+TEST(Arena, copies_text) {
+  ChunkPool pool;
+  Arena arena(pool);
+  std::string text = "hello";
+  std::string_view copy = arena.copy(text);
+  text = "HELLO";
+  EXPECT_EQ(copy, "hello");
+  std::string_view none = arena.copy({});
+  EXPECT_TRUE(none.empty());
+  EXPECT_NE(none.data(), nullptr);
+}
+
+// Nothing overlaps and nothing is lost, whatever the sizes.
+TEST(Arena, keeps_everything_that_was_put_in) {
+  ChunkPool pool;
+  std::mt19937 random(11);
+  for (int round = 0; round < 50; ++round) {
+    Arena arena(pool);
+    std::vector<std::pair<std::span<unsigned char>, unsigned char>> pieces;
+    for (int i = 0; i < 200; ++i) {
+      std::size_t bytes = random() % 50 == 0 ? random() % 20'000 : random() % 300;
+      auto* at = static_cast<unsigned char*>(arena.allocate(bytes, std::size_t{1} << random() % 7));
+      ASSERT_NE(at, nullptr);
+      auto mark = static_cast<unsigned char>(random());
+      if (bytes != 0) std::memset(at, mark, bytes);
+      pieces.emplace_back(std::span(at, bytes), mark);
+    }
+    for (auto [piece, mark] : pieces) {
+      for (unsigned char byte : piece)
+        ASSERT_EQ(byte, mark);
+    }
+  }
+  EXPECT_EQ(pool.in_use(), 0U);
+}
+
+TEST(Arena, allocates_nothing_once_the_pool_is_warm) {
+  ChunkPool pool;
+  auto exchange = [&] {
+    Arena arena(pool);
+    for (int i = 0; i < 100; ++i)
+      ASSERT_NE(arena.allocate(100), nullptr);
+  };
+  exchange();
+  test::AllocationCount allocations;
+  for (int i = 0; i < 100; ++i)
+    exchange();
+  EXPECT_EQ(allocations.count(), 0U);
+}
+
+#ifdef RINGSIDE_POISON
+TEST(ArenaDeathTest, what_was_released_may_not_be_read) {
+  ChunkPool pool;
+  Arena arena(pool);
+  auto* at = static_cast<volatile char*>(arena.allocate(8));
+  *at = 1;
+  arena.release();
+  EXPECT_DEATH({ [[maybe_unused]] char value = *at; }, "use-after-poison");
+}
+
+TEST(ArenaDeathTest, what_was_not_allocated_may_not_be_written) {
+  ChunkPool pool;
+  Arena arena(pool);
+  auto* at = static_cast<volatile char*>(arena.allocate(8, 8));
+  EXPECT_DEATH(at[8] = 1, "use-after-poison");
+}
+#endif
+
+}  // namespace
+}  // namespace ringside::base
