@@ -281,4 +281,11 @@ const config::Template* host_override(const config::HeaderEdits& edits) {
   return nullptr;
 }
 
+void drop_managed_trailers(http::FieldList& trailers) {
+  static const config::HeaderEdits none;
+  for (http::Field& field : trailers) {
+    if (is_spoof(field.name, none)) field.hop_by_hop = true;
+  }
+}
+
 }  // namespace ringside::filter

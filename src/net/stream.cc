@@ -51,11 +51,16 @@ base::Result<void> Stream::connect(const Address& address) {
 
 void Stream::park() {
   parked_ = true;
-  if (receive_ == Receive::armed) cancel_receive();
+  if (receive_ == Receive::armed && !armed_singly_) cancel_receive();
   if (receive_ == Receive::no_buffers) {
     ring::BufferWaiter::unlink();
     receive_ = Receive::off;
   }
+}
+
+void Stream::receive_singly(bool singly) {
+  singly_ = singly;
+  if (singly && receive_ == Receive::armed && !armed_singly_) cancel_receive();
 }
 
 void Stream::resume() {
@@ -66,6 +71,8 @@ void Stream::resume() {
 void Stream::arm_receive() {
   if (state_ != State::open || parked_ || ended_ || releasing_) return;
   receive_ = Receive::armed;
+  armed_singly_ = singly_;
+  if (singly_) return context_.ring.receive(*this, kind_receive, fd_, context_.buffers);
   context_.ring.receive_multishot(*this, kind_receive, fd_, context_.buffers);
 }
 

@@ -53,7 +53,7 @@ class Exchange final : private upstream::ResponseHandler,
   void on_bad_head(const http::ParseFault& fault);
   void on_head_timeout();
   void on_request_body(ring::Lease piece);
-  void on_request_end(const http::FieldList* trailers);
+  void on_request_end(http::FieldList* trailers);
   void on_bad_body(const http::ParseFault& fault);
   // Some of the response has left.
   void on_client_progress();
@@ -115,6 +115,7 @@ class Exchange final : private upstream::ResponseHandler,
   void on_timeout();
   std::uint64_t since_start() const { return context_.ring.now_ns() - start_ns_; }
   const config::Timeouts& upstream_timeouts() const;
+  std::size_t buffered_max() const;
   Stage stage_now() const;
 
   Context& context_;

@@ -261,15 +261,16 @@ void Exchange::on_request_body(ring::Lease piece) {
   if (!session_->send_body(std::move(piece))) {
     return on_upstream_failed({base::ErrorCode::no_memory});
   }
-  if (session_->request_pending() >= snapshot().limits.buffered_bytes_max) {
+  if (session_->request_pending() >= buffered_max()) {
     request_held_ = true;
     client_.hold_body();
   }
 }
 
-void Exchange::on_request_end(const http::FieldList* trailers) {
+void Exchange::on_request_end(http::FieldList* trailers) {
   bool relay = session_ != nullptr && request_ != RequestState::discarding;
   request_event(RequestEvent::end);
+  if (trailers != nullptr) filter::drop_managed_trailers(*trailers);
   if (relay && !session_->send_end(trailers)) on_upstream_failed({base::ErrorCode::no_memory});
   touch();
   settle();
@@ -277,8 +278,7 @@ void Exchange::on_request_end(const http::FieldList* trailers) {
 
 void Exchange::on_request_progress() {
   touch();
-  if (session_ != nullptr && request_held_ &&
-      session_->request_pending() < snapshot().limits.buffered_bytes_max / 2) {
+  if (session_ != nullptr && request_held_ && session_->request_pending() < buffered_max() / 2) {
     request_held_ = false;
     client_.want_body();
   }

@@ -1,6 +1,8 @@
 // The response's side of an exchange: from the server to the client.
 #include <utility>
 
+#include "ringside/base/text.h"
+
 #include "exchange.h"
 
 namespace ringside::proxy {
@@ -42,12 +44,15 @@ void Exchange::relay_final(http::ResponseHead& head) {
   bool old_client = head_->version == http::Version::http10;
   ResponseFraming framing{.body = head.framing};
   if (head.framing.kind == http::Framing::Kind::none) {
+    // A bodiless answer may tell the length that the body would have; 204 and 1xx may not (RFC 9110
+    // §8.6).
     const http::Field* length = head.fields.find(http::FieldId::content_length);
-    // A bodiless answer may tell a length; one of 204 or to CONNECT may not (RFC 9110 §8.6).
     bool may_tell = head_->method == http::Method::head || head.status == 304;
-    framing.tell_length = may_tell && length != nullptr && head.framing.length != 0;
-    framing.length = head.framing.length;
-    if (may_tell && length != nullptr && head.framing.length == 0) framing.tell_length = true;
+    if (may_tell && length != nullptr) {
+      auto bytes = base::parse_decimal<std::uint64_t>(length->value);
+      framing.tell_length = bytes.has_value();
+      framing.length = bytes.value_or(0);
+    }
   } else if (head.framing.kind != http::Framing::Kind::length) {
     // The end must be visible: chunked for those who know it, the connection's end for the others.
     framing.body.kind =
@@ -105,7 +110,7 @@ void Exchange::on_response_body(ring::Lease piece) {
     cut();
     return settle();
   }
-  if (!response_parked_ && client_.response_pending() >= snapshot().limits.buffered_bytes_max) {
+  if (!response_parked_ && client_.response_pending() >= buffered_max()) {
     response_parked_ = true;
     session_->park();
   }
@@ -129,8 +134,7 @@ void Exchange::on_response_end(const http::FieldList* trailers) {
 
 void Exchange::on_client_progress() {
   touch();
-  if (response_parked_ && session_ != nullptr &&
-      client_.response_pending() < snapshot().limits.buffered_bytes_max / 2) {
+  if (response_parked_ && session_ != nullptr && client_.response_pending() < buffered_max() / 2) {
     response_parked_ = false;
     session_->resume();
   }

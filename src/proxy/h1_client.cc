@@ -11,9 +11,11 @@ using base::ErrorCode;
 using http::ParseState;
 
 namespace {
+// Bodies from this size on are received one buffer a turn.
+constexpr std::uint64_t bulk_bytes_min = 64 * 1024;
 constexpr http::HeadLimits trailer_limits{
     .line_bytes_max = 8192, .head_bytes_max = 16384, .fields_max = 64};
-}
+}  // namespace
 
 H1Client::H1Client(Context& context, std::uint32_t listen)
     : context_(context),
@@ -197,6 +199,9 @@ void H1Client::head_complete(const http::Gather::Fed& fed) {
   } else if (head.framing.kind == http::Framing::Kind::length && body_left_ > 0) {
     reading_ = Reading::body_length;
   }
+  // A head comes in one piece as a rule; a large body must not take all buffers at once.
+  bool bulk = reading_ == Reading::body_chunked || body_left_ > bulk_bytes_min;
+  stream_.receive_singly(bulk);
   exchange_->on_head(head);
 }
 
@@ -272,7 +277,7 @@ bool H1Client::read_tunnel() {
   return true;
 }
 
-void H1Client::request_complete(const http::FieldList* trailers) {
+void H1Client::request_complete(http::FieldList* trailers) {
   reading_ = Reading::complete;
   exchange_->on_request_end(trailers);
 }
@@ -311,6 +316,7 @@ void H1Client::hold_body() {
 }
 
 void H1Client::enter_tunnel() {
+  stream_.receive_singly(true);
   tunnel_ = true;
   reading_ = Reading::tunnel;
 }

@@ -78,7 +78,7 @@ class H1Client final : public ClientSession,
   bool read_tunnel();
   void head_complete(const http::Gather::Fed& fed);
   bool begin_exchange();
-  void request_complete(const http::FieldList* trailers);
+  void request_complete(http::FieldList* trailers);
   void end_of_input();
   void balance_input();
   void schedule_read();

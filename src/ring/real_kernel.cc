@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <mutex>
+#include <optional>
 
 #include "ringside/ring/kernel_port.h"
 
@@ -55,9 +56,11 @@ class RealKernel final : public KernelPort {
   void teardown(io_uring& ring) override { ::io_uring_queue_exit(&ring); }
 
   void try_features(unsigned setup_flags, Features& features) override {
-    static std::once_flag once;
-    static TriedFeatures tried;
-    std::call_once(once, [&] { tried = try_real_kernel(*this, setup_flags); });
+    std::lock_guard guard(trial_);
+    // A trial that lacked memory or descriptors is made again by the next ring.
+    if (!tried_ || tried_->error != 0) tried_ = try_real_kernel(*this, setup_flags);
+    const TriedFeatures& tried = *tried_;
+    features.trial_errno = tried.error;
     features.kernel = tried.kernel;
     features.multishot_receive = tried.multishot_receive;
     features.bundles = tried.bundles;
@@ -79,6 +82,10 @@ class RealKernel final : public KernelPort {
 
   std::uint64_t monotonic_ns() override { return read_clock(CLOCK_MONOTONIC); }
   std::uint64_t realtime_ns() override { return read_clock(CLOCK_REALTIME); }
+
+ private:
+  std::mutex trial_;
+  std::optional<TriedFeatures> tried_;
 };
 
 }  // namespace

@@ -99,6 +99,7 @@ base::Result<void> Ring::find_features() {
   if (result < 0) return std::unexpected(set_up_error(result));
 
   kernel_.try_features(ring_.flags, features_);
+  if (features_.trial_errno != 0) return std::unexpected(set_up_error(-features_.trial_errno));
   features_.defer_taskrun = (ring_.flags & IORING_SETUP_DEFER_TASKRUN) != 0;
   features_.coop_taskrun = (ring_.flags & IORING_SETUP_COOP_TASKRUN) != 0;
   features_.single_issuer = (ring_.flags & IORING_SETUP_SINGLE_ISSUER) != 0;

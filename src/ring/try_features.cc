@@ -20,22 +20,37 @@ namespace ringside::ring {
 
 namespace {
 
+// What all trials share. A lack of memory or descriptors is noted, so that it is not taken for a
+// lack of features. (The kernel frees a ring's memory some time after it was closed, so having
+// enough for one trial says nothing about the next.)
+struct Trial {
+  KernelPort& kernel;
+  unsigned setup_flags;
+  int error = 0;
+
+  void note(int result) {
+    if (result == -ENOMEM || result == -EMFILE || result == -ENFILE) error = -result;
+  }
+};
+
 // A throw-away ring.
 class TryRing {
  public:
-  TryRing(KernelPort& kernel, unsigned setup_flags) : kernel_(kernel) {
+  explicit TryRing(Trial& trial) : trial_(trial), kernel_(trial.kernel) {
     io_uring_params params{};
-    params.flags = setup_flags;
+    params.flags = trial.setup_flags;
     params.cq_entries = 16;
-    ready_ = kernel.setup(8, params, ring_) == 0;
+    result_ = kernel_.setup(8, params, ring_);
+    trial.note(result_);
   }
   ~TryRing() {
-    if (ready_) kernel_.teardown(ring_);
+    if (ready()) kernel_.teardown(ring_);
   }
   TryRing(const TryRing&) = delete;
   TryRing& operator=(const TryRing&) = delete;
 
-  bool ready() const { return ready_; }
+  bool ready() const { return result_ == 0; }
+  Trial& trial() { return trial_; }
   int descriptor() const { return ring_.ring_fd; }
   io_uring_sqe* sqe() { return ::io_uring_get_sqe(&ring_); }
   int register_resource(unsigned opcode, void* arg, unsigned count) {
@@ -64,9 +79,10 @@ class TryRing {
     return true;
   }
 
+  Trial& trial_;
   KernelPort& kernel_;
   io_uring ring_{};
-  bool ready_ = false;
+  int result_ = 0;
 };
 
 // Eight buffers of 16 bytes, registered as group 0.
@@ -78,24 +94,28 @@ class TryBuffers {
   TryBuffers(TryRing& ring, std::uint16_t flags) : ring_(ring) {
     void* at =
         ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) return;
+    if (at == MAP_FAILED) {
+      ring_.trial().note(-ENOMEM);
+      return;
+    }
     page_ = static_cast<char*>(at);
     io_uring_buf_reg request{};
     request.ring_addr = reinterpret_cast<std::uint64_t>(page_);
     request.ring_entries = count;
     request.pad = flags;
-    ready_ = ring_.register_resource(IORING_REGISTER_PBUF_RING, &request, 1) == 0;
-    if (ready_) publish();
+    result_ = ring_.register_resource(IORING_REGISTER_PBUF_RING, &request, 1);
+    ring_.trial().note(result_);
+    if (ready()) publish();
   }
   ~TryBuffers() {
     io_uring_buf_reg request{};
-    if (ready_) ring_.register_resource(IORING_UNREGISTER_PBUF_RING, &request, 1);
+    if (ready()) ring_.register_resource(IORING_UNREGISTER_PBUF_RING, &request, 1);
     if (page_ != nullptr) ::munmap(page_, page_bytes);
   }
   TryBuffers(const TryBuffers&) = delete;
   TryBuffers& operator=(const TryBuffers&) = delete;
 
-  bool ready() const { return ready_; }
+  bool ready() const { return result_ == 0; }
   const char* data(unsigned id) const { return page_ + data_offset + std::size_t{id} * bytes; }
 
  private:
@@ -115,13 +135,15 @@ class TryBuffers {
 
   TryRing& ring_;
   char* page_ = nullptr;
-  bool ready_ = false;
+  int result_ = -ENOMEM;
 };
 
 struct SocketPair {
   std::array<int, 2> fd{-1, -1};
-  SocketPair() {
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd.data()) != 0) fd = {-1, -1};
+  explicit SocketPair(Trial& trial) {
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd.data()) == 0) return;
+    trial.note(-errno);
+    fd = {-1, -1};
   }
   ~SocketPair() {
     for (int one : fd) {
@@ -148,9 +170,9 @@ unsigned buffer_of(const io_uring_cqe& cqe) {
 }
 
 // Two messages must come as two completions of one operation, each in a buffer.
-bool try_multishot_receive(KernelPort& kernel, unsigned setup_flags) {
-  TryRing ring(kernel, setup_flags);
-  SocketPair pair;
+bool try_multishot_receive(Trial& trial) {
+  TryRing ring(trial);
+  SocketPair pair(trial);
   if (!ring.ready() || pair.fd[0] < 0) return false;
   TryBuffers buffers(ring, 0);
   if (!buffers.ready()) return false;
@@ -168,9 +190,9 @@ bool try_multishot_receive(KernelPort& kernel, unsigned setup_flags) {
 
 // 5 bytes more than three buffers hold, received as bundles: some kernels (6.13.11 to 6.14) had
 // the buffers of a bundle out of order.
-bool try_bundles(KernelPort& kernel, unsigned setup_flags) {
-  TryRing ring(kernel, setup_flags);
-  SocketPair pair;
+bool try_bundles(Trial& trial) {
+  TryRing ring(trial);
+  SocketPair pair(trial);
   if (!ring.ready() || pair.fd[0] < 0) return false;
   TryBuffers buffers(ring, 0);
   constexpr std::string_view text = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQ";
@@ -197,14 +219,14 @@ bool try_bundles(KernelPort& kernel, unsigned setup_flags) {
   return next_buffer == 4;
 }
 
-bool try_incremental(KernelPort& kernel, unsigned setup_flags) {
-  TryRing ring(kernel, setup_flags);
+bool try_incremental(Trial& trial) {
+  TryRing ring(trial);
   return ring.ready() && TryBuffers(ring, kernel::buffer_ring_incremental).ready();
 }
 
 // Flags are checked before the descriptor is: -EINVAL means unknown flag.
-bool try_zero_copy_report(KernelPort& kernel, unsigned setup_flags) {
-  TryRing ring(kernel, setup_flags);
+bool try_zero_copy_report(Trial& trial) {
+  TryRing ring(trial);
   if (!ring.ready()) return false;
   char byte = 0;
   ::io_uring_prep_send_zc(ring.sqe(), -1, &byte, 1, 0, kernel::send_zero_copy_report);
@@ -213,21 +235,21 @@ bool try_zero_copy_report(KernelPort& kernel, unsigned setup_flags) {
 }
 
 // A message must arrive, and wake a ring that sleeps in another thread.
-bool try_message_ring(KernelPort& kernel, unsigned setup_flags) {
+bool try_message_ring(Trial& trial) {
   constexpr std::uint64_t mark = 0x72696e67;
-  TryRing sender(kernel, setup_flags);
+  TryRing sender(trial);
   if (!sender.ready()) return false;
   std::atomic<int> descriptor{-2};
   bool woken = false;
   std::thread receiver([&] {
-    TryRing ring(kernel, setup_flags);
+    TryRing ring(trial);
     descriptor = ring.ready() ? ring.descriptor() : -1;
     descriptor.notify_one();
     io_uring_cqe cqe{};
     // Without the wake-up the time is up first, though the message may be there by then.
-    std::uint64_t before = kernel.monotonic_ns();
+    std::uint64_t before = trial.kernel.monotonic_ns();
     woken = ring.ready() && ring.next(cqe, 250) && cqe.user_data == mark && cqe.res == 7 &&
-            kernel.monotonic_ns() - before < 200'000'000;
+            trial.kernel.monotonic_ns() - before < 200'000'000;
   });
   descriptor.wait(-2);
   bool sent = false;
@@ -255,11 +277,13 @@ std::string kernel_release() {
 TriedFeatures try_real_kernel(KernelPort& kernel, unsigned setup_flags) {
   TriedFeatures found;
   found.kernel = kernel_release();
-  found.multishot_receive = try_multishot_receive(kernel, setup_flags);
-  found.bundles = try_bundles(kernel, setup_flags);
-  found.incremental = try_incremental(kernel, setup_flags);
-  found.zero_copy_report = try_zero_copy_report(kernel, setup_flags);
-  found.message_ring = try_message_ring(kernel, setup_flags);
+  Trial trial{.kernel = kernel, .setup_flags = setup_flags};
+  found.multishot_receive = try_multishot_receive(trial);
+  found.bundles = try_bundles(trial);
+  found.incremental = try_incremental(trial);
+  found.zero_copy_report = try_zero_copy_report(trial);
+  found.message_ring = try_message_ring(trial);
+  found.error = trial.error;
   return found;
 }
 

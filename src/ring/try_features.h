@@ -8,6 +8,7 @@
 namespace ringside::ring {
 
 struct TriedFeatures {
+  int error = 0;  // an errno: not all could be tried
   std::string kernel;
   bool multishot_receive = false;
   bool bundles = false;
@@ -16,8 +17,7 @@ struct TriedFeatures {
   bool message_ring = false;
 };
 
-// Makes two throw-away rings with `setup_flags` and a pair of sockets; under 2 ms. What cannot be
-// tried (no descriptors left, ...) counts as absent.
+// Makes throw-away rings with `setup_flags` (two at a time) and a pair of sockets; under 2 ms.
 TriedFeatures try_real_kernel(KernelPort& kernel, unsigned setup_flags);
 
 }  // namespace ringside::ring

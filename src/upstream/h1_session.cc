@@ -19,7 +19,10 @@ H1Session::H1Session(Pools& pools, ServerPool& server)
     : pools_(pools),
       server_(server),
       stream_(pools.streams_, *this),
-      timer_(&H1Session::timed_out, this) {}
+      timer_(&H1Session::timed_out, this) {
+  // Servers answer in bulk.
+  stream_.receive_singly(true);
+}
 
 SharedServer& H1Session::server() {
   return *server_.shared;

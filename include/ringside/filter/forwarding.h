@@ -86,6 +86,11 @@ const config::Template* host_override(const config::HeaderEdits& edits);
 std::string_view upstream_target(const config::Route& route, const http::RequestHead& head,
                                  std::string_view normal_path, base::Arena& arena);
 
+// Keeps names that a server may take for ours (X-Forwarded-For, X_Forwarded_For, Forwarded, ...)
+// out of a request's trailers, whoever sent them: they are marked hop_by_hop. Route edits do not
+// reach trailers.
+void drop_managed_trailers(http::FieldList& trailers);
+
 // Expands a template (a redirect's location). nullptr data(): memory exhausted. CR, LF and NUL
 // cannot come out of it.
 std::string_view expand(const config::Template& text, const RequestFacts& facts,

@@ -74,6 +74,11 @@ class Stream final : public ring::Completer, private ring::Deferred, private rin
   void park();
   void resume();
   bool parked() const { return parked_; }
+  // Receive one buffer a turn (true) instead of by a multishot operation (false, as a new stream
+  // does). A multishot receive takes as many buffers in one turn as the peer has bytes, so whoever
+  // sends in bulk must be received singly, or one connection empties the group. A single receive
+  // costs a submission for each buffer, and stopping it costs nothing.
+  void receive_singly(bool singly);
 
   // Queues bytes. False when memory ran out: the caller closes. Views must stay in place until
   // sent.
@@ -146,6 +151,8 @@ class Stream final : public ring::Completer, private ring::Deferred, private rin
   State state_ = State::fresh;
   Receive receive_ = Receive::off;
   bool parked_ = true;
+  bool singly_ = false;
+  bool armed_singly_ = false;
   bool ended_ = false;
   bool sending_ = false;
   bool send_failed_ = false;

@@ -19,6 +19,7 @@ struct Features {
   bool send_zero_copy = false;
   bool zero_copy_report = false;  // a notification can say that the bytes were copied after all
   bool message_ring = false;      // MSG_RING wakes a ring of the kind we set up, on another thread
+  int trial_errno = 0;  // what kept us from trying (no memory, no descriptors); 0: all was tried
 };
 
 // "ring: 6.18 defer=yes multishot=yes bundles=yes zc=yes msg=yes": the start-up line.

@@ -38,8 +38,8 @@ class KernelPort {
   virtual void teardown(io_uring& ring) = 0;
 
   // Fills in what only trying tells: kernel, multishot_receive, bundles, incremental,
-  // zero_copy_report, message_ring. `setup_flags` are those that rings are set up with. The real
-  // kernel tries once a process and remembers.
+  // zero_copy_report, message_ring (or trial_errno). `setup_flags` are those that rings are set up
+  // with. The real kernel tries once a process and remembers.
   virtual void try_features(unsigned setup_flags, Features& features) = 0;
 
   // An event: a descriptor that a ring reads a 64-bit count from (an eventfd), so that any thread
