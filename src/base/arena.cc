@@ -30,6 +30,8 @@ ChunkPool::Chunk* ChunkPool::take(std::size_t bytes) {
     chunk->bytes = size;
     poison(chunk + 1, size);
   }
+  chunk->orphans = nullptr;
+  chunk->pins = 0;
   ++in_use_;
   return chunk;
 }
@@ -64,12 +66,34 @@ void* Arena::allocate_slow(std::size_t bytes, std::size_t align) {
   return reinterpret_cast<void*>(at);
 }
 
-void Arena::release() {
-  while (chunks_ != nullptr) {
-    ChunkPool::Chunk* next = chunks_->next;
-    pool_->give_back(chunks_);
-    chunks_ = next;
+void ChunkPool::give_back_all(Chunk* first) {
+  while (first != nullptr) {
+    Chunk* next = first->next;
+    give_back(first);
+    first = next;
   }
+}
+
+ArenaPin Arena::pin() {
+  if (chunks_ == nullptr) return {};
+  if (pinned_ == nullptr) pinned_ = chunks_;
+  ++pinned_->pins;
+  return {pool_, pinned_};
+}
+
+void ArenaPin::reset() {
+  if (chunk_ == nullptr) return;
+  ChunkPool::Chunk* chunk = std::exchange(chunk_, nullptr);
+  if (--chunk->pins == 0 && chunk->orphans != nullptr) pool_->give_back_all(chunk->orphans);
+}
+
+void Arena::release() {
+  if (pinned_ != nullptr && pinned_->pins != 0) {
+    pinned_->orphans = chunks_;
+  } else {
+    pool_->give_back_all(chunks_);
+  }
+  chunks_ = pinned_ = nullptr;
   cursor_ = end_ = nullptr;
 }
 

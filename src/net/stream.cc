@@ -81,6 +81,16 @@ void Stream::cancel_receive() {
   context_.ring.cancel(*this, kind_receive, kind_cancel_receive);
 }
 
+// Ends whatever is under way in the sending direction: the connect, or the send.
+void Stream::cancel_send() {
+  Kind target = kind_send;
+  if (connecting_)
+    target = kind_connect;
+  else if (zero_copy_owed_ && !zero_copy_sent_)
+    target = kind_zero_copy;
+  context_.ring.cancel(*this, target, kind_cancel_send);
+}
+
 void Stream::on_buffers_available() {
   receive_ = Receive::off;
   arm_receive();
@@ -258,11 +268,8 @@ void Stream::close(bool reset) {
   if (reset) context_.sys.reset_on_close(fd_);
   ring::BufferWaiter::unlink();
   if (receive_ == Receive::armed) cancel_receive();
-  if (connecting) context_.ring.cancel(*this, kind_connect, kind_cancel_send);
-  if (sending_) {
-    bool zero_copy = zero_copy_owed_ && !zero_copy_sent_;
-    context_.ring.cancel(*this, zero_copy ? kind_zero_copy : kind_send, kind_cancel_send);
-  }
+  connecting_ = connecting;
+  if (connecting || sending_) cancel_send();
   advance_closing();
 }
 
@@ -302,6 +309,7 @@ void Stream::joined() {
   // What was in flight was owned until now.
   queue_.clear();
   held_.clear();
+  kept_.reset();
   fd_ = -1;
   state_ = State::closed;
   context_.ring.detach(*this);
@@ -328,9 +336,26 @@ void Stream::on_complete(std::uint8_t kind, const Completion& completion) {
       state_ = State::open;
       handler_.on_connected();
       return;
-    default:  // close, shutdown and cancels: their results say nothing new
-      if (state_ != State::open || releasing_) advance_closing();
+    case kind_close:
+      // The kernel refused to take the operation: the descriptor is still ours.
+      if (completion.result == -EBUSY) context_.sys.close(fd_);
+      return advance_closing();
+    case kind_cancel_receive:
+      if (completion.result == -EBUSY && receive_ == Receive::cancelling) return cancel_receive();
+      break;
+    case kind_cancel_send:
+      if (completion.result == -EBUSY && !close_submitted_) return cancel_send();
+      break;
+    case kind_shutdown:
+      if (completion.result == -EBUSY && state_ == State::open) {
+        finish_sent_ = false;
+        return queued();
+      }
+      break;
+    default:
+      break;
   }
+  if (state_ != State::open || releasing_) advance_closing();
 }
 
 }  // namespace ringside::net

@@ -80,8 +80,14 @@ void Acceptor::finish() {
 
 void Acceptor::on_complete(std::uint8_t kind, const ring::Completion& completion) {
   if (kind == kind_close) {
+    // The kernel refused to take the operation: the descriptor is still ours.
+    if (completion.result == -EBUSY) context_.sys.close(fd_);
     closed_ = true;
     context_.ring.detach(*this);
+    return;
+  }
+  if (kind == kind_cancel && completion.result == -EBUSY && armed_) {
+    context_.ring.cancel(*this, kind_accept, kind_cancel);
     return;
   }
   if (kind == kind_accept) {

@@ -93,7 +93,8 @@ void Exchange::on_timeout() {
   Stage stage = stage_now();
   bool client_stalls =
       client_.response_pending() > 0 ||
-      (response_ == ResponseState::none && request_unread() && !request_held_ && !waiting());
+      ((response_ == ResponseState::none || response_ == ResponseState::complete) &&
+       request_unread() && !request_held_ && !waiting());
   Origin who = client_stalls ? Origin::client : Origin::upstream;
   if (response_ == ResponseState::none) {
     std::uint16_t status = client_stalls ? 408 : 504;

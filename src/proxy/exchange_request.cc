@@ -268,6 +268,7 @@ void Exchange::on_request_body(ring::Lease piece) {
 }
 
 void Exchange::on_request_end(http::FieldList* trailers) {
+  if (request_ == RequestState::gone) return;  // cut, and only waiting for its last bytes to leave
   bool relay = session_ != nullptr && request_ != RequestState::discarding;
   request_event(RequestEvent::end);
   if (trailers != nullptr) filter::drop_managed_trailers(*trailers);

@@ -401,6 +401,7 @@ void H1Client::on_sent() {
 
 void H1Client::exchange_over(Afterwards afterwards) {
   Exchange* exchange = std::exchange(exchange_, nullptr);
+  stream_.keep_until_closed(exchange->arena());
   context_.exchanges.destroy(exchange);
   parser_ = nullptr;
   chunks_ = nullptr;

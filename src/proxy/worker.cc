@@ -149,7 +149,11 @@ struct Worker::Parts final : ring::MessageHandler {
     mailbox->close();
   }
 
-  bool finished() const { return mailbox_closing && mailbox->in_flight() == 0; }
+  // The mailbox stays attached until it is destroyed; a wake-up of another ring may be in flight
+  // still.
+  bool finished() const {
+    return mailbox_closing && mailbox->in_flight() == 0 && ring->attached() == 1;
+  }
 
   WorkerOptions options;
   WorkerCounters counters;

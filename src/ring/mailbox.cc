@@ -11,7 +11,7 @@
 namespace ringside::ring {
 
 namespace {
-enum Kind : std::uint8_t { kind_event, kind_message, kind_cancel };
+enum Kind : std::uint8_t { kind_event, kind_message };
 constexpr std::size_t cache_line_bytes = 64;
 }  // namespace
 
@@ -108,7 +108,9 @@ bool Mailbox::post(Ring* from, const Message& message) {
 void Mailbox::close() {
   if (closing_) return;
   closing_ = true;
-  if (in_flight() != 0) ring_.cancel(*this, kind_event, kind_cancel);
+  // A cancel may be refused, or come too late for a read that a kernel worker runs; a signal ends
+  // it always.
+  if (in_flight() != 0) doorbell_->signal();
 }
 
 void Mailbox::arm() {
@@ -116,7 +118,6 @@ void Mailbox::arm() {
 }
 
 void Mailbox::on_complete(std::uint8_t kind, const Completion&) {
-  if (kind == kind_cancel) return;
   // Whatever the read came to (-EINTR, -EBUSY), it is over and must be armed again.
   if (kind == kind_event && !closing_) arm();
   drain();

@@ -93,6 +93,7 @@ void H1Session::release_to(unsigned ring, std::uint64_t token) {
 
 void H1Session::close(bool reset) {
   if (state_ == State::idle) server_.idle_changed(-1);
+  if (arena_ != nullptr) stream_.keep_until_closed(*arena_);
   base::ListHook<H1Session>::unlink();
   pools_.streams_.ring.timers().disarm(timer_);
   if (waiter_ != nullptr) {
@@ -395,7 +396,8 @@ void H1Session::fail(Error error) {
     error.origin = Origin::upstream;
   }
   bool answered = reading_ != Reading::head || gather_.started();
-  if (stream_.bytes_sent() == sent_before_) {
+  // A send in flight may have reached the server though its completion has not come.
+  if (stream_.bytes_sent() == sent_before_ && !stream_.sending()) {
     error.retry = Retry::yes;
   } else {
     error.retry = reused() && !answered ? Retry::reused_only : Retry::no;

@@ -87,7 +87,7 @@ class Scripted(testcase.RingsideTest):
             connection.drain()
 
         ringside, server = self.start_pair(answer)
-        before = ringside.descriptors()
+        before = ringside.sockets()
         for _ in range(5):
             peer = client.Client(ringside.port).get('/slow')
             while b'hello' not in peer.received:
@@ -95,8 +95,8 @@ class Scripted(testcase.RingsideTest):
             peer.reset()
         self.assertTrue(server.wait_for(lambda s: all(c.ended_by for c in s.connections)),
                         'an upstream exchange goes on without its client')
-        self.assertTrue(upstream.wait_until(lambda: ringside.descriptors() <= before),
-                        f'{ringside.descriptors()} descriptors, {before} before')
+        self.assertTrue(upstream.wait_until(lambda: ringside.sockets() <= before),
+                        f'{ringside.sockets()} sockets, {before} before')
         self.assertEqual(len(server.connections), 5)
 
     @limit(60)

@@ -24,8 +24,11 @@ class EchoServer:
     async def _serve(self) -> None:
         async def handle(socket: websockets.WebSocketServerProtocol) -> None:
             await socket.send('hello ' + (socket.request_headers.get('X-Forwarded-For') or '-'))
-            async for message in socket:
-                await socket.send(message)
+            try:
+                async for message in socket:
+                    await socket.send(message)
+            except websockets.ConnectionClosed:
+                pass  # a browser closes without a status code
 
         async with websockets.serve(handle, '127.0.0.1', 0, max_size=1 << 24) as server:
             self.port = server.sockets[0].getsockname()[1]

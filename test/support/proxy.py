@@ -164,8 +164,15 @@ class Ringside:
         fields = pathlib.Path(f'/proc/{self.pid}/stat').read_text().rpartition(')')[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
 
-    def descriptors(self) -> int:
-        return len(os.listdir(f'/proc/{self.pid}/fd'))
+    def sockets(self) -> int:
+        """How many of its descriptors are sockets."""
+        count = 0
+        for name in os.listdir(f'/proc/{self.pid}/fd'):
+            try:
+                count += os.readlink(f'/proc/{self.pid}/fd/{name}').startswith('socket:')
+            except FileNotFoundError:
+                pass  # closed between the two calls
+        return count
 
 
 def run_command(*arguments: str, seconds: float = 20.0,

@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "ringside/base/poison.h"
 
@@ -32,18 +33,43 @@ class ChunkPool {
 
  private:
   friend class Arena;
+  friend class ArenaPin;
   struct Chunk {
     Chunk* next;
-    std::size_t bytes;  // usable bytes behind this header
+    Chunk* orphans;      // of an arena that was released while this chunk was pinned
+    std::uint32_t pins;  // see ArenaPin
+    std::size_t bytes;   // usable bytes behind this header
   };
   static constexpr std::size_t usable_bytes = chunk_bytes - sizeof(Chunk);
   // Returns nullptr when memory is exhausted. `bytes` above a chunk gets an allocation of its own.
   Chunk* take(std::size_t bytes);
   void give_back(Chunk* chunk);
+  void give_back_all(Chunk* first);
 
   Chunk* free_ = nullptr;
   std::size_t in_use_ = 0;
   std::size_t idle_ = 0;
+};
+
+// Keeps what is in an arena in place past its release: for bytes that an operation in flight still
+// points to when their exchange ends. Move-only; not thread-safe; the pool outlives it.
+class ArenaPin {
+ public:
+  ArenaPin() = default;
+  ArenaPin(ArenaPin&& other) noexcept { *this = std::move(other); }
+  ArenaPin& operator=(ArenaPin&& other) noexcept {
+    std::swap(pool_, other.pool_);
+    std::swap(chunk_, other.chunk_);
+    return *this;
+  }
+  ~ArenaPin() { reset(); }
+  void reset();
+
+ private:
+  friend class Arena;
+  ArenaPin(ChunkPool* pool, ChunkPool::Chunk* chunk) : pool_(pool), chunk_(chunk) {}
+  ChunkPool* pool_ = nullptr;
+  ChunkPool::Chunk* chunk_ = nullptr;
 };
 
 // Owner: one exchange. Objects placed in it are never destroyed one by one, so only trivially
@@ -84,7 +110,9 @@ class Arena {
     return {at, text.size()};
   }
 
-  // Gives every chunk back. Everything that was placed in the arena is gone.
+  // What is in the arena now stays until the pin goes, whatever becomes of the arena.
+  ArenaPin pin();
+  // Gives every chunk back. Everything that was placed in the arena is gone, unless it is pinned.
   void release();
   bool empty() const { return chunks_ == nullptr; }
 
@@ -94,6 +122,7 @@ class Arena {
 
   ChunkPool* pool_;
   ChunkPool::Chunk* chunks_ = nullptr;
+  ChunkPool::Chunk* pinned_ = nullptr;  // the one that counts this arena's pins
   char* cursor_ = nullptr;
   char* end_ = nullptr;
 };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "ringside/base/arena.h"
 #include "ringside/base/error.h"
 #include "ringside/net/address.h"
 #include "ringside/net/slice.h"
@@ -92,7 +93,14 @@ class Stream final : public ring::Completer, private ring::Deferred, private rin
   // Everything has left: memory that views point to is free. (Leases of a zero-copy send live on
   // by themselves until its notification; a response never waits for that.)
   bool drained() const { return queue_.empty(); }
+  // The owner of the memory that views point to goes away before they are sent: to be called before
+  // close(). What is in `arena` stays until no operation points into it any more.
+  void keep_until_closed(base::Arena& arena) {
+    if (!drained()) kept_ = arena.pin();
+  }
   std::uint64_t bytes_sent() const { return bytes_sent_; }
+  // A send is in flight: how much of it has left is not known yet.
+  bool sending() const { return sending_; }
 
   bool open() const { return state_ == State::open; }
   bool closing() const { return state_ == State::closing || state_ == State::closed; }
@@ -132,6 +140,7 @@ class Stream final : public ring::Completer, private ring::Deferred, private rin
   void on_buffers_available() override;
   void arm_receive();
   void cancel_receive();
+  void cancel_send();
   void received(const ring::Completion& completion);
   void sent(const ring::Completion& completion);
   void sent_zero_copy(const ring::Completion& completion);
@@ -143,6 +152,7 @@ class Stream final : public ring::Completer, private ring::Deferred, private rin
   void advance_closing();
 
   StreamContext& context_;
+  base::ArenaPin kept_;
   StreamHandler& handler_;
   SliceQueue queue_;
   SliceQueue held_;  // the piece of a zero-copy send until its notification
@@ -162,6 +172,7 @@ class Stream final : public ring::Completer, private ring::Deferred, private rin
   bool zero_copy_owed_ = false;  // a zero-copy send is in flight, or its notification is to come
   bool zero_copy_sent_ = false;  // only the notification is to come
   bool close_submitted_ = false;
+  bool connecting_ = false;  // it was closed while it connected
   bool releasing_ = false;
 };
 

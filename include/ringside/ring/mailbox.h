@@ -45,7 +45,7 @@ class Mailbox final : public Completer {
   // the message.
   bool post(Ring* from, const Message& message);
 
-  // Stops receiving: cancels the wake-up operation. Destroy when in_flight() == 0.
+  // Stops receiving: ends the wake-up operation. Destroy when in_flight() == 0.
   void close();
 
   void on_complete(std::uint8_t kind, const Completion& completion) override;

@@ -142,6 +142,92 @@ TEST(Arena, allocates_nothing_once_the_pool_is_warm) {
   EXPECT_EQ(allocations.count(), 0U);
 }
 
+TEST(ArenaPin, keeps_what_is_in_the_arena_past_its_release) {
+  ChunkPool pool;
+  Arena arena(pool);
+  std::string_view small = arena.copy("small");
+  std::string_view large = arena.copy(std::string(10'000, 'x'));
+  ArenaPin pin = arena.pin();
+  std::string_view later = arena.copy("put in after the pin");
+  arena.release();
+  EXPECT_TRUE(arena.empty());
+  EXPECT_EQ(pool.in_use(), 2U);
+  // Others use the pool meanwhile, and the same arena too.
+  Arena other(pool);
+  for (int i = 0; i < 10; ++i) {
+    std::memset(other.allocate(1000), 'o', 1000);
+    std::memset(arena.allocate(1000), 'a', 1000);
+  }
+  EXPECT_EQ(small, "small");
+  EXPECT_EQ(large, std::string(10'000, 'x'));
+  EXPECT_EQ(later, "put in after the pin");
+  other.release();
+  arena.release();
+  EXPECT_EQ(pool.in_use(), 2U);
+  pin.reset();
+  EXPECT_EQ(pool.in_use(), 0U);
+  pin.reset();
+}
+
+TEST(ArenaPin, the_last_of_several_gives_back) {
+  ChunkPool pool;
+  ArenaPin first;
+  ArenaPin second;
+  {
+    Arena arena(pool);
+    arena.copy("x");
+    first = arena.pin();
+    for (int i = 0; i < 10; ++i)
+      ASSERT_NE(arena.allocate(1000), nullptr);
+    second = arena.pin();
+  }
+  EXPECT_EQ(pool.in_use(), 3U);
+  first.reset();
+  EXPECT_EQ(pool.in_use(), 3U);
+  ArenaPin moved = std::move(second);
+  second.reset();
+  EXPECT_EQ(pool.in_use(), 3U);
+  moved = ArenaPin();
+  EXPECT_EQ(pool.in_use(), 0U);
+}
+
+TEST(ArenaPin, one_that_is_gone_before_the_release_changes_nothing) {
+  ChunkPool pool;
+  Arena arena(pool);
+  std::string_view text = arena.copy("x");
+  arena.pin().reset();
+  EXPECT_EQ(text, "x");
+  EXPECT_EQ(pool.in_use(), 1U);
+  ArenaPin again = arena.pin();
+  again.reset();
+  arena.release();
+  EXPECT_EQ(pool.in_use(), 0U);
+}
+
+TEST(ArenaPin, of_an_empty_arena_pins_nothing) {
+  ChunkPool pool;
+  Arena arena(pool);
+  ArenaPin pin = arena.pin();
+  arena.copy("x");
+  arena.release();
+  EXPECT_EQ(pool.in_use(), 0U);
+}
+
+// The chunk that counted the pins of one arena is used by the next: nothing may be left over.
+TEST(ArenaPin, leaves_no_trace_in_recycled_chunks) {
+  ChunkPool pool;
+  for (int round = 0; round < 5; ++round) {
+    Arena arena(pool);
+    arena.copy("x");
+    ArenaPin pin = round % 2 == 0 ? arena.pin() : ArenaPin();
+    arena.release();
+    EXPECT_EQ(pool.in_use(), round % 2 == 0 ? 1U : 0U);
+    pin.reset();
+    EXPECT_EQ(pool.in_use(), 0U);
+    EXPECT_EQ(pool.idle(), 1U);
+  }
+}
+
 #ifdef RINGSIDE_POISON
 TEST(ArenaDeathTest, what_was_released_may_not_be_read) {
   ChunkPool pool;

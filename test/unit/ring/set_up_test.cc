@@ -100,6 +100,16 @@ TEST(RingSetUp, refuses_kernels_below_the_floor) {
   }
 }
 
+// Too little memory for the trials is not an old kernel.
+TEST(RingSetUp, a_trial_that_could_not_be_made_is_no_missing_feature) {
+  FakeKernel kernel;
+  kernel.features = {};
+  kernel.features.trial_errno = ENOMEM;
+  auto ring = Ring::open(kernel, {});
+  ASSERT_FALSE(ring.has_value());
+  EXPECT_EQ(ring.error().code, base::ErrorCode::no_memory);
+}
+
 TEST(RingSetUp, believes_in_bundles_only_when_bit_and_trial_agree) {
   FakeKernel kernel;
   kernel.features.bundles = true;

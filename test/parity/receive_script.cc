@@ -1,0 +1,243 @@
+#include <cerrno>
+
+#include "parity.h"
+
+namespace ringside::parity {
+namespace {
+
+TEST_P(Parity, multishot_receive_gives_data_as_it_comes) {
+  Pair pair = connect_pair();
+  Recorder recorder(ring(), group_.get());
+  ring().receive_multishot(recorder, kind_receive, pair.server, *group_);
+  for (std::string_view text : {"one", "two", "three"}) {
+    send_all(pair.client, text);
+    EXPECT_EQ(await(recorder, kind_receive), received(text, true));
+    EXPECT_EQ(recorder.in_flight(), 1U);
+  }
+  ring().cancel(recorder, kind_receive, kind_cancel);
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, -ECANCELED));
+  EXPECT_EQ(await(recorder, kind_cancel), event(kind_cancel, 0));
+  close(pair.client);
+  close(pair.server);
+}
+
+TEST_P(Parity, multishot_receive_ends_with_the_stream) {
+  Pair pair = connect_pair();
+  send_all(pair.client, "last words");
+  shutdown(pair.client, SHUT_WR);
+  Recorder recorder(ring(), group_.get());
+  ring().receive_multishot(recorder, kind_receive, pair.server, *group_);
+  EXPECT_EQ(await(recorder, kind_receive), received("last words", true));
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, 0));
+  EXPECT_EQ(recorder.in_flight(), 0U);
+  // And again, for whoever asks again.
+  ring().receive(recorder, kind_receive, pair.server, *group_);
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, 0));
+  close(pair.client);
+  close(pair.server);
+}
+
+TEST_P(Parity, multishot_receive_fills_buffers_in_order) {
+  Pair pair = connect_pair();
+  Recorder recorder(ring(), group_.get());
+  ring().receive_multishot(recorder, kind_receive, pair.server, *group_);
+  std::string text = pattern(3 * buffer_bytes + 100);
+  send_all(pair.client, text);
+  std::string got;
+  while (got.size() < text.size()) {
+    Event event = await(recorder, kind_receive);
+    ASSERT_GT(event.result, 0) << event;
+    EXPECT_LE(event.data.size(), std::size_t{buffer_bytes});
+    EXPECT_TRUE(event.more);
+    EXPECT_TRUE(event.buffer);
+    got += event.data;
+  }
+  EXPECT_TRUE(got == text);
+  shutdown(pair.client, SHUT_WR);
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, 0));
+  close(pair.client);
+  close(pair.server);
+}
+
+TEST_P(Parity, multishot_receive_ends_without_buffers_and_loses_nothing) {
+  Pair pair = connect_pair();
+  Recorder recorder(ring(), group_.get());
+  recorder.hold_leases = true;
+  std::string text = pattern((buffer_count + 2) * std::size_t{buffer_bytes});
+  ring().receive_multishot(recorder, kind_receive, pair.server, *group_);
+  // One buffer a message, so that each of them is used up.
+  std::string got;
+  for (std::uint32_t i = 0; i < buffer_count; ++i) {
+    std::string_view piece = std::string_view(text).substr(got.size(), 10);
+    send_all(pair.client, piece);
+    EXPECT_EQ(await(recorder, kind_receive), received(piece, true));
+    got += piece;
+  }
+  EXPECT_EQ(group_->leased(), buffer_count);
+  EXPECT_EQ(group_->published(), 0U);
+  send_all(pair.client, "more");
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, -ENOBUFS));
+  EXPECT_EQ(recorder.in_flight(), 0U);
+  // A single receive has none either.
+  ring().receive(recorder, kind_receive, pair.server, *group_);
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, -ENOBUFS));
+  // What could not be received stays in the socket.
+  recorder.leases.clear();
+  ring().receive_multishot(recorder, kind_receive, pair.server, *group_);
+  EXPECT_EQ(await(recorder, kind_receive), received("more", true));
+  recorder.leases.clear();
+  shutdown(pair.client, SHUT_WR);
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, 0));
+  close(pair.client);
+  close(pair.server);
+}
+
+// Submitting a receive needs a free buffer, whether or not there is data yet.
+TEST_P(Parity, receive_cannot_be_armed_without_buffers) {
+  Pair pair = connect_pair();
+  Recorder recorder(ring(), group_.get());
+  recorder.hold_leases = true;
+  for (std::uint32_t i = 0; i < buffer_count; ++i) {
+    send_all(pair.client, "x");
+    ring().receive(recorder, kind_receive, pair.server, *group_);
+    EXPECT_EQ(await(recorder, kind_receive), received("x", false));
+  }
+  ring().receive_multishot(recorder, kind_receive, pair.server, *group_);
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, -ENOBUFS));
+  recorder.leases.clear();
+  close(pair.client);
+  close(pair.server);
+}
+
+// One that is armed holds none, and waits through a time without any.
+TEST_P(Parity, armed_receive_survives_an_empty_group) {
+  Pair pair = connect_pair();
+  Pair other = connect_pair();
+  Recorder recorder(ring(), group_.get());
+  ring().receive_multishot(recorder, kind_receive, pair.server, *group_);
+  settle();
+  Recorder hoarder(ring(), group_.get());
+  hoarder.hold_leases = true;
+  for (std::uint32_t i = 0; i < buffer_count; ++i) {
+    send_all(other.client, "x");
+    ring().receive(hoarder, kind_receive, other.server, *group_);
+    EXPECT_EQ(await(hoarder, kind_receive), received("x", false));
+  }
+  EXPECT_EQ(group_->published(), 0U);
+  settle();
+  EXPECT_EQ(recorder.pending(kind_receive), 0U);
+  hoarder.leases.clear();
+  send_all(pair.client, "y");
+  EXPECT_EQ(await(recorder, kind_receive), received("y", true));
+  close(pair.client);
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, 0));
+  for (int fd : {pair.server, other.client, other.server})
+    close(fd);
+}
+
+TEST_P(Parity, single_receive_takes_what_is_there) {
+  Pair pair = connect_pair();
+  send_all(pair.client, "hello");
+  Recorder recorder(ring(), group_.get());
+  ring().receive(recorder, kind_receive, pair.server, *group_);
+  EXPECT_EQ(await(recorder, kind_receive), received("hello", false));
+  EXPECT_EQ(recorder.in_flight(), 0U);
+  close(pair.client);
+  close(pair.server);
+}
+
+TEST_P(Parity, single_receive_waits_for_data) {
+  Pair pair = connect_pair();
+  Recorder recorder(ring(), group_.get());
+  ring().receive(recorder, kind_receive, pair.server, *group_);
+  settle();
+  EXPECT_EQ(recorder.pending(kind_receive), 0U);
+  send_all(pair.client, "hello");
+  EXPECT_EQ(await(recorder, kind_receive), received("hello", false));
+  close(pair.client);
+  close(pair.server);
+}
+
+TEST_P(Parity, single_receive_waits_and_meets_the_end) {
+  Pair pair = connect_pair();
+  Recorder recorder(ring(), group_.get());
+  ring().receive(recorder, kind_receive, pair.server, *group_);
+  settle();
+  close(pair.client);
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, 0));
+  close(pair.server);
+}
+
+TEST_P(Parity, receive_on_a_socket_that_is_not_connected_fails) {
+  int fd = open_socket();
+  Recorder recorder(ring(), group_.get());
+  ring().receive(recorder, kind_receive, fd, *group_);
+  Event got = await(recorder, kind_receive);
+  // Unix sockets say -EINVAL, TCP -ENOTCONN.
+  EXPECT_EQ(got, event(kind_receive, inet() ? -ENOTCONN : -EINVAL));
+  close(fd);
+}
+
+TEST_P(ParityInet, receive_meets_a_reset) {
+  Pair pair = connect_pair();
+  Recorder recorder(ring(), group_.get());
+  ring().receive_multishot(recorder, kind_receive, pair.server, *group_);
+  settle();
+  ASSERT_EQ(sys().reset_on_close(pair.client), 0);
+  close(pair.client);
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, -ECONNRESET));
+  EXPECT_EQ(recorder.in_flight(), 0U);
+  // The error is told once; after that the stream has ended.
+  ring().receive(recorder, kind_receive, pair.server, *group_);
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, 0));
+  close(pair.server);
+}
+
+TEST_P(Parity, closing_with_unread_data_resets_the_peer) {
+  Pair pair = connect_pair();
+  send_all(pair.client, "nobody reads this");
+  settle();
+  close(pair.server);
+  ring().receive(*helper_, kind_receive, pair.client, *group_);
+  EXPECT_EQ(await(*helper_, kind_receive), event(kind_receive, -ECONNRESET));
+  close(pair.client);
+}
+
+// Data that came before a reset is still received.
+TEST_P(ParityInet, a_reset_comes_after_the_data_before_it) {
+  Pair pair = connect_pair();
+  send_all(pair.client, "kept");
+  ASSERT_EQ(sys().reset_on_close(pair.client), 0);
+  close(pair.client);
+  await_hang_up(pair.server);
+  Recorder recorder(ring(), group_.get());
+  ring().receive_multishot(recorder, kind_receive, pair.server, *group_);
+  EXPECT_EQ(await(recorder, kind_receive), received("kept", true));
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, -ECONNRESET));
+  close(pair.server);
+}
+
+TEST_P(Parity, receive_after_shutting_down_reading_meets_the_end) {
+  Pair pair = connect_pair();
+  shutdown(pair.server, SHUT_RD);
+  Recorder recorder(ring(), group_.get());
+  ring().receive(recorder, kind_receive, pair.server, *group_);
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, 0));
+  close(pair.client);
+  close(pair.server);
+}
+
+TEST_P(Parity, shutting_down_ends_an_armed_receive) {
+  Pair pair = connect_pair();
+  Recorder recorder(ring(), group_.get());
+  ring().receive_multishot(recorder, kind_receive, pair.server, *group_);
+  settle();
+  shutdown(pair.server, SHUT_RDWR);
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, 0));
+  EXPECT_TRUE(sees_end(pair.client));
+  close(pair.client);
+  close(pair.server);
+}
+
+}  // namespace
+}  // namespace ringside::parity

@@ -1,0 +1,310 @@
+#include "client_peer.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "marks.h"
+
+namespace ringside::sim {
+
+namespace {
+constexpr std::uint64_t continue_wait_ns = second_ns;
+// Longer than any time-out of ringside.
+constexpr std::uint64_t patience_ns = 20 * 60 * second_ns;
+}  // namespace
+
+ClientPeer::ClientPeer(Core& core, Referee& referee, const net::Address& to,
+                       std::vector<std::uint32_t> ids, Over over)
+    : PeerConnection(core),
+      referee_(referee),
+      to_(to),
+      ids_(std::move(ids)),
+      over_(std::move(over)) {}
+
+void ClientPeer::start() {
+  dial_ = core_.network.dial(core_.network.ephemeral(to_.family()), to_);
+  dial_->waker = this;
+  active_ns_ = core_.clock.now_ns();
+  harm_before_ = core_.faults.harm();
+  check_impatience();
+  if (dial_->done) wake_after(0);
+}
+
+void ClientPeer::check_impatience() {
+  core_.clock.after(patience_ns, [this] {
+    if (reported_) return;
+    std::uint64_t active = active_ns_;
+    for (std::size_t at = 0; at < sending_; ++at)
+      active = std::max(active, course(at).active_ns);
+    if (core_.clock.now_ns() - active < patience_ns) return check_impatience();
+    if (waiting_for_answer()) {
+      referee_.fail("a client waited for ever: " + to_string(course(answering_)));
+    } else if (must_close_) {
+      referee_.fail("a connection that had to be closed was not");
+    }
+    leave();
+  });
+}
+
+bool ClientPeer::prepare() {
+  if (dial_ == nullptr) return true;
+  if (!dial_->done) return false;
+  auto dial = std::exchange(dial_, nullptr);
+  if (dial->result != 0) {
+    // Nothing was sent: a client would try again.
+    report();
+    return false;
+  }
+  attach(std::exchange(dial->stream, nullptr));
+  send_more();
+  return true;
+}
+
+void ClientPeer::send_more() {
+  while (sending_ < ids_.size() && !must_close_) {
+    const bool idle = sending_ == answering_;
+    if (!idle && (!course(sending_).script.pipelined || holding_ != none)) return;
+    if (sending_ != 0 && course(sending_ - 1).script.last_on_connection()) return;
+    send_request(sending_++);
+  }
+}
+
+void ClientPeer::send_request(std::size_t at) {
+  const Script& script = course(at).script;
+  const std::uint64_t begin = bytes_queued();
+  if (at == answering_) reader_.begin(script.ask == Ask::head);
+  send(script.request_head());
+  if (script.expect) {
+    held_body_ = script.request_body();
+    holding_ = at;
+    core_.clock.after(continue_wait_ns, [this, at] {
+      if (holding_ == at && !closed()) send_rest();
+    });
+  } else {
+    send(script.request_body());
+  }
+  if (script.ask == Ask::upgrade && script.early_tunnel &&
+      script.answer == Answer::switch_protocols) {
+    send(marked(script.id, Lane::tunnel_up, 0, script.tunnel_up_bytes));
+    finish();
+  }
+  sent_.push_back({begin, bytes_queued()});
+  if (script.conduct == Conduct::abort_sending) stop_sending_at(begin + script.abort_after);
+  if (script.conduct == Conduct::half_close && holding_ == none) finish();
+  if (script.conduct == Conduct::slow_reader) {
+    const std::size_t bytes = 1 + script.response_bytes / 40;
+    set_pace({.bytes = bytes, .pause_ns = core_.random.between(1, 150) * millisecond_ns});
+  }
+  wake_after(0);
+}
+
+void ClientPeer::send_rest() {
+  const std::size_t at = std::exchange(holding_, none);
+  send(std::exchange(held_body_, {}));
+  sent_[at].end = bytes_queued();
+  if (course(at).script.conduct == Conduct::half_close) finish();
+  send_more();
+  wake_after(0);
+}
+
+// The final answer came first: the body is not sent, so nothing can follow on this connection.
+void ClientPeer::expect_over() {
+  if (holding_ != answering_) return;
+  holding_ = none;
+  held_body_.clear();
+  must_close_ = true;
+}
+
+void ClientPeer::on_sent() {
+  active_ns_ = core_.clock.now_ns();
+  referee_.progress();
+  for (std::size_t at = 0; at < sent_.size(); ++at) {
+    Course& c = course(at);
+    if (bytes_sent() > sent_[at].begin && !c.begun) referee_.begun(c, harm_before_);
+    if (bytes_sent() >= sent_[at].end && holding_ != at) c.sent_whole = true;
+  }
+  if (tunnel_ended_ && drained()) return connection_over(false);
+  if (sending_ == 0) return;
+  const Script& last = course(sending_ - 1).script;
+  if (last.conduct == Conduct::abort_sending &&
+      bytes_sent() >= sent_[sending_ - 1].begin + last.abort_after) {
+    leave();
+  }
+}
+
+void ClientPeer::on_data(std::string_view data) {
+  active_ns_ = core_.clock.now_ns();
+  referee_.progress();
+  received_ += data.size();
+  while (!data.empty() && !closed() && !ignoring_) {
+    if (tunnel_) return tunnel_data(data);
+    if (!waiting_for_answer()) {
+      return referee_.fail("bytes that no request asked for: " + std::string(data.substr(0, 80)));
+    }
+    const std::size_t used = feed(data);
+    data.remove_prefix(used);
+    if (referee_.failed()) return leave();
+  }
+  if (closed() || !waiting_for_answer()) return;
+  const Script& script = course(answering_).script;
+  if (script.conduct == Conduct::abort_reading && received_ > script.abort_after) leave();
+}
+
+std::size_t ClientPeer::feed(std::string_view data) {
+  Course& c = course(answering_);
+  const std::size_t used = reader_.feed(data);
+  if (reader_.state() == MessageReader::State::failed) {
+    referee_.fail("not HTTP: " + reader_.why() + ": " + to_string(c));
+    return data.size();
+  }
+  if (!head_seen_ && reader_.state() != MessageReader::State::head) {
+    head_seen_ = true;
+    head_arrived(c);
+  }
+  if (!reader_.piece().empty()) body_arrived(c);
+  if (reader_.state() == MessageReader::State::done) message_over(c);
+  return used;
+}
+
+void ClientPeer::head_arrived(Course& c) {
+  // A byte of it can come only after the request has begun.
+  if (!c.begun) referee_.fail("an answer before its request: " + to_string(c));
+  const int status = reader_.status();
+  if (status < 200 && status != 101) {
+    if (c.script.http10) referee_.fail("an interim response for 1.0: " + to_string(c));
+    return;
+  }
+  c.status = status;
+  c.from_upstream = reader_.has("x-sim-id");
+  if (c.from_upstream && reader_.value("x-sim-id") != std::to_string(c.script.id)) {
+    referee_.fail("the answer of another exchange: " + reader_.start_line() + " of " +
+                  std::string(reader_.value("x-sim-id")) + " for " + to_string(c));
+  }
+  if (reader_.has("keep-alive")) referee_.fail("a hop-by-hop field came through");
+  if (c.script.http10 && reader_.framing() == MessageReader::Framing::chunked) {
+    referee_.fail("a chunked response for 1.0: " + to_string(c));
+  }
+}
+
+void ClientPeer::body_arrived(Course& c) {
+  const std::string_view piece = reader_.piece();
+  if (c.from_upstream) {
+    const std::size_t wrong = first_wrong(c.script.id, Lane::response, c.body_bytes, piece);
+    if (wrong != std::string_view::npos) {
+      referee_.fail("a wrong byte in a response, at " + std::to_string(c.body_bytes + wrong) +
+                    ": " + to_string(c));
+    }
+  }
+  c.body_bytes += piece.size();
+}
+
+void ClientPeer::message_over(Course& c) {
+  head_seen_ = false;
+  const int status = reader_.status();
+  if (status == 101) {
+    tunnel_ = true;
+    if (c.script.ask != Ask::upgrade) referee_.fail("an upgrade unasked: " + to_string(c));
+    if (!c.script.early_tunnel) {
+      send(marked(c.script.id, Lane::tunnel_up, 0, c.script.tunnel_up_bytes));
+      finish();
+    }
+    return wake_after(0);
+  }
+  if (status < 200) {
+    if (status == 100 && holding_ == answering_) send_rest();
+    if (status == 103) ++c.interims;
+    return reader_.begin(c.script.ask == Ask::head);
+  }
+  if (reader_.value_is("connection", "close") || c.script.last_on_connection()) must_close_ = true;
+  expect_over();
+  // Who refuses a head that never became whole does not know that it was to be a HEAD.
+  ignoring_ = status == 408 && c.script.ask == Ask::head;
+  exchange_over(c, true);
+}
+
+void ClientPeer::tunnel_data(std::string_view data) {
+  Course& c = course(answering_);
+  const std::size_t wrong = first_wrong(c.script.id, Lane::tunnel_down, c.tunnel_bytes, data);
+  if (wrong != std::string_view::npos) {
+    referee_.fail("a wrong byte in a tunnel: " + to_string(c));
+  }
+  c.tunnel_bytes += data.size();
+  if (c.script.conduct == Conduct::abort_reading && received_ > c.script.abort_after) leave();
+}
+
+void ClientPeer::exchange_over(Course& c, bool complete) {
+  c.complete = complete;
+  referee_.ended(c);
+  ++answering_;
+  received_ = 0;
+  if (!waiting_for_answer() && (must_close_ || answering_ == ids_.size())) {
+    // Mostly the client closes; now and then it waits for the other end to. What it sent early for
+    // a tunnel that it did not get would be taken for a request.
+    if (!must_close_ || c.script.early_tunnel || core_.random.coin()) {
+      close();
+      report();
+    }
+    return;
+  }
+  if (waiting_for_answer()) return reader_.begin(course(answering_).script.ask == Ask::head);
+  core_.clock.after(core_.random.between(0, 20 * millisecond_ns), [this] {
+    if (closed()) return;
+    send_more();
+    wake_after(0);
+  });
+}
+
+// Goes away, whatever is going on.
+void ClientPeer::leave() {
+  if (reported_) return;
+  const bool by_reset = sending_ != 0 && course(sending_ - 1).script.abort_with_reset;
+  for (std::size_t at = answering_; at < sending_; ++at)
+    course(at).client_left = true;
+  if (by_reset) {
+    reset();
+  } else {
+    close();
+  }
+  connection_over(true);
+}
+
+void ClientPeer::on_end() {
+  if (tunnel_) {
+    // The other direction may still be under way: the exchange ends when both have.
+    tunnel_ended_ = true;
+    if (drained()) connection_over(false);
+    return;
+  }
+  connection_over(false);
+}
+
+void ClientPeer::on_error(int) { connection_over(true); }
+
+void ClientPeer::connection_over(bool was_reset) {
+  if (reported_) return;
+  if (!was_reset && waiting_for_answer() && head_seen_) {
+    reader_.end_of_stream();
+    if (reader_.state() == MessageReader::State::done) message_over(course(answering_));
+  }
+  if (reported_) return;
+  while (waiting_for_answer()) {
+    Course& c = course(answering_);
+    if (!c.begun) break;
+    c.complete = tunnel_ && !was_reset;
+    referee_.ended(c);
+    ++answering_;
+  }
+  close();
+  report();
+}
+
+void ClientPeer::report() {
+  if (reported_) return;
+  reported_ = true;
+  close();
+  // Queued, but no byte of them has left: another connection may take them.
+  over_({ids_.begin() + static_cast<std::ptrdiff_t>(answering_), ids_.end()});
+}
+
+}  // namespace ringside::sim

@@ -1,0 +1,75 @@
+// A scripted client: one connection and the exchanges on it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "message_reader.h"
+#include "peer_connection.h"
+#include "referee.h"
+
+namespace ringside::sim {
+
+class ClientPeer final : public PeerConnection {
+ public:
+  // `over` is called once, from an event, with the exchanges that this connection never began.
+  using Over = std::function<void(std::vector<std::uint32_t> rest)>;
+  ClientPeer(Core& core, Referee& referee, const net::Address& to, std::vector<std::uint32_t> ids,
+             Over over);
+  void start();
+
+ private:
+  struct Sent {
+    std::uint64_t begin, end;  // offsets in what is sent
+  };
+
+  bool prepare() override;
+  void on_data(std::string_view data) override;
+  void on_end() override;
+  void on_error(int error) override;
+  void on_sent() override;
+
+  Course& course(std::size_t at) { return *referee_.find(ids_[at]); }
+  bool waiting_for_answer() const { return answering_ < sending_; }
+  void send_more();
+  void send_request(std::size_t at);
+  void send_rest();
+  void expect_over();
+  std::size_t feed(std::string_view data);
+  void head_arrived(Course& course);
+  void body_arrived(Course& course);
+  void message_over(Course& course);
+  void tunnel_data(std::string_view data);
+  void exchange_over(Course& course, bool complete);
+  void check_impatience();
+  void leave();
+  void connection_over(bool reset);
+  void report();
+
+  Referee& referee_;
+  net::Address to_;
+  std::vector<std::uint32_t> ids_;
+  Over over_;
+  std::shared_ptr<Dial> dial_;
+  MessageReader reader_{MessageReader::Side::response};
+  std::vector<Sent> sent_;       // per exchange, once it is queued
+  std::size_t sending_ = 0;      // exchanges queued so far
+  std::size_t answering_ = 0;    // the one whose answer comes next
+  std::string held_body_;        // until a 100 comes
+  std::size_t holding_ = none;   // the exchange it belongs to
+  bool head_seen_ = false;       // of the message being read
+  bool tunnel_ = false;
+  bool tunnel_ended_ = false;
+  bool must_close_ = false;
+  bool ignoring_ = false;  // what still comes on this connection
+  bool reported_ = false;
+  std::size_t received_ = 0;  // of the present exchange
+  std::uint64_t active_ns_ = 0;
+  std::uint64_t harm_before_ = 0;
+  static constexpr std::size_t none = ~std::size_t{0};
+};
+
+}  // namespace ringside::sim

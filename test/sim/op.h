@@ -1,0 +1,44 @@
+// One operation in flight in the simulated kernel.
+#pragma once
+
+#include <liburing.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "file.h"
+
+namespace ringside::sim {
+
+class SimRing;
+
+// The kernel's header ends the entry with an array of no elements, which -Wpedantic refuses to embed.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+struct Op {
+  SimRing* ring = nullptr;
+  io_uring_sqe sqe{};  // a copy: IORING_FEAT_SUBMIT_STABLE
+  std::shared_ptr<File> file;
+  std::vector<iovec> pieces;   // of a send, copied at submission
+  net::Address address;        // of a connect, likewise
+  std::size_t done_bytes = 0;  // with MSG_WAITALL
+  std::shared_ptr<void> hold;  // of a zero-copy send: ends in the notification
+
+  std::size_t place = 0;  // among the ring's operations
+  bool waiting = false;   // listed with its file
+  bool queued = false;    // about to be tried
+  bool late = false;      // being run by a worker thread, so to say: it cannot be cancelled
+  bool over = false;      // its completion has been decided
+  enum class Ending : std::uint8_t { none, cancel, cancel_unless_done } ending = Ending::none;
+
+  bool multishot() const {
+    if (sqe.opcode == IORING_OP_ACCEPT) return (sqe.ioprio & IORING_ACCEPT_MULTISHOT) != 0;
+    if (sqe.opcode == IORING_OP_RECV) return (sqe.ioprio & IORING_RECV_MULTISHOT) != 0;
+    return false;
+  }
+  bool selects_buffer() const { return (sqe.flags & IOSQE_BUFFER_SELECT) != 0; }
+};
+#pragma GCC diagnostic pop
+
+}  // namespace ringside::sim

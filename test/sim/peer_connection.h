@@ -1,0 +1,79 @@
+// What scripted clients and upstreams have in common: a connection without a ring.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core.h"
+
+namespace ringside::sim {
+
+// Everything happens in events of the clock. The owner keeps it until the world ends.
+class PeerConnection : public Wakeable {
+ public:
+  explicit PeerConnection(Core& core) : core_(core) {}
+  virtual ~PeerConnection();
+  PeerConnection(const PeerConnection&) = delete;
+  PeerConnection& operator=(const PeerConnection&) = delete;
+
+  void on_ready() override { wake_after(0); }
+  bool closed() const { return closed_; }
+
+ protected:
+  // Called from events. Each may send, finish, close or reset.
+  virtual void on_data(std::string_view data) = 0;
+  virtual void on_end() = 0;
+  virtual void on_error(int error) = 0;
+  virtual void on_sent() = 0;  // more of what was to be sent has left
+  // Anything else that may be ready; false when there is no stream to serve yet.
+  virtual bool prepare() { return true; }
+
+  void attach(std::shared_ptr<Stream> stream);
+  void send(std::string_view bytes) { out_.append(bytes); }
+  // FIN, once everything was sent.
+  void finish();
+  void close();
+  void reset();
+  // Moves at most `bytes` at a time, with a pause after each, for the first `limit` bytes.
+  struct Pace {
+    std::size_t bytes = 0;
+    std::uint64_t pause_ns = 0;
+    std::size_t limit = ~std::size_t{0};
+  };
+  void set_pace(const Pace& pace) { pace_ = pace; }
+  void wake_after(std::uint64_t delay_ns);
+
+  bool drained() const { return out_at_ == out_.size(); }
+  std::uint64_t bytes_sent() const { return bytes_sent_; }
+  std::uint64_t bytes_queued() const { return bytes_sent_ + (out_.size() - out_at_); }
+  // The most that on_sent must hear of before anything further leaves.
+  void stop_sending_at(std::uint64_t offset) { send_limit_ = offset; }
+
+  Core& core_;
+
+ private:
+  void serve();
+  bool write_some();
+  bool read_some();
+  std::size_t paced(std::size_t bytes) const;
+
+  std::shared_ptr<Stream> stream_;
+  std::string out_;
+  std::size_t out_at_ = 0;
+  std::uint64_t bytes_sent_ = 0;
+  std::uint64_t bytes_read_ = 0;
+  std::uint64_t send_limit_ = ~std::uint64_t{0};
+  Pace pace_;
+  std::uint64_t planned_ns_ = never_ns;  // of the next serve()
+  std::uint64_t pace_until_ns_ = 0;
+  bool finishing_ = false;
+  bool finished_ = false;
+  bool closed_ = false;
+  bool saw_end_ = false;
+  bool reset_seen_ = false;
+};
+
+}  // namespace ringside::sim

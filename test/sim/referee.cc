@@ -1,0 +1,297 @@
+#include "referee.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+namespace ringside::sim {
+
+using proxy::Cause;
+
+namespace {
+
+// An exchange that lasted longer may have met a time-out of ringside (see make_snapshot).
+constexpr std::uint64_t patient_ns = 9 * second_ns;
+// With a request whose rest nobody reads, lingering is what ends first.
+constexpr std::uint64_t linger_ns = 1'900 * millisecond_ns;
+
+// Targets end in "/<id>".
+std::uint32_t id_of(std::string_view target) {
+  const std::size_t slash = target.rfind('/');
+  if (slash == std::string_view::npos || slash + 1 == target.size()) return ~0U;
+  for (char c : target.substr(slash + 1)) {
+    if (c < '0' || c > '9') return ~0U;
+  }
+  return static_cast<std::uint32_t>(std::atol(std::string(target.substr(slash + 1)).c_str()));
+}
+
+bool whole_answer(Answer answer) {
+  return answer == Answer::length || answer == Answer::chunked || answer == Answer::until_close ||
+         answer == Answer::no_content || answer == Answer::not_modified;
+}
+
+bool local_failure(int status) {
+  return status == 408 || status == 502 || status == 503 || status == 504;
+}
+
+bool refusal(int status) {
+  return status == 400 || status == 414 || status == 431 || status == 501 || status == 505;
+}
+
+bool shut_down(const Course& c) { return c.records != 0 && c.end.cause == Cause::shutdown; }
+
+base::Origin blamed(int status) {
+  if (status == 502 || status == 504) return base::Origin::upstream;
+  return status == 503 ? base::Origin::self : base::Origin::client;
+}
+
+}  // namespace
+
+std::string to_string(const Course& c) {
+  std::string out = to_string(c.script) + " | client: ";
+  if (!c.begun) out += "not begun";
+  out += "status " + std::to_string(c.status) + (c.complete ? " whole" : " not whole") + ", " +
+         std::to_string(c.body_bytes) + " bytes";
+  if (c.sent_whole) out += ", sent whole";
+  if (c.client_left) out += ", left";
+  if (c.from_upstream) out += ", from the upstream";
+  out += " | upstream: " + std::to_string(c.upstream_heads) + " heads, " +
+         std::to_string(c.upstream_body_bytes) + " bytes";
+  if (c.upstream_whole) out += ", whole";
+  if (c.status == 101) {
+    out += ", tunnel " + std::to_string(c.tunnel_bytes) + " of " +
+           std::to_string(c.script.tunnel_down_bytes) + " down, " +
+           std::to_string(c.upstream_tunnel_bytes) + " of " +
+           std::to_string(c.script.tunnel_up_bytes) + " up";
+  }
+  char end[64];
+  const std::size_t bytes = proxy::write(c.end, end);
+  out += " | log: " + std::to_string(c.records) + " records";
+  if (c.records != 0) {
+    out += ", " + std::to_string(c.record_status) + " " + std::string(end, bytes);
+  }
+  if (c.ended) {
+    out += " | " + std::to_string((c.ended_ns - c.begun_ns) / millisecond_ns) + " ms, harm " +
+           std::to_string(c.harm_after - c.harm_before);
+  }
+  return out;
+}
+
+Course& Referee::add(const Script& script) {
+  if (courses_.size() <= script.id) courses_.resize(script.id + 1);
+  courses_[script.id].script = script;
+  return courses_[script.id];
+}
+
+void Referee::fail(std::string what) {
+  if (violation_.empty()) violation_ = std::move(what);
+}
+
+void Referee::fail(const Course& course, std::string_view what) {
+  fail(std::string(what) + ": " + to_string(course));
+}
+
+void Referee::note(const Course& course, std::string_view what) {
+  if (!verbose_) return;
+  std::printf("%12.6f  %u %.*s\n", static_cast<double>(core_.clock.now_ns()) / 1e9,
+              course.script.id, static_cast<int>(what.size()), what.data());
+}
+
+void Referee::begun(Course& course, std::uint64_t harm_before) {
+  if (course.begun) return;
+  course.begun = true;
+  course.begun_ns = core_.clock.now_ns();
+  course.harm_before = harm_before;
+  if (verbose_) note(course, "begun: " + to_string(course.script));
+}
+
+void Referee::ended(Course& course) {
+  if (course.ended) return fail(course, "an exchange ended twice");
+  course.ended = true;
+  course.ended_ns = core_.clock.now_ns();
+  course.harm_after = core_.faults.harm();
+  progress();
+  if (verbose_) note(course, "ended: " + to_string(course));
+}
+
+void Referee::record(const proxy::AccessRecord& record) {
+  const Tamper how = std::exchange(tamper_, Tamper::none);
+  if (how == Tamper::drop_record) return;
+  proxy::AccessRecord changed = record;
+  if (how == Tamper::wrong_reason) {
+    const bool was_whole = record.end.cause == Cause::complete;
+    changed.end.cause = was_whole ? Cause::internal : Cause::complete;
+  }
+  take(changed);
+  if (how == Tamper::double_record) take(changed);
+}
+
+void Referee::take(const proxy::AccessRecord& record) {
+  ++records_;
+  progress();
+  Course* course = find(id_of(record.target));
+  if (verbose_ && course == nullptr) {
+    std::printf("              logged %d for \"%.*s\"\n", record.status,
+                static_cast<int>(std::min<std::size_t>(record.target.size(), 60)),
+                record.target.data());
+  }
+  if (course == nullptr || course->script.ask == Ask::malformed) return;
+  ++course->records;
+  course->record_status = record.status;
+  course->record_reused = record.reused;
+  course->record_tries = record.tries;
+  course->end = record.end;
+  course->record_ns = core_.clock.now_ns();
+  course->harm_after = core_.faults.harm();
+  if (verbose_) {
+    char end[64];
+    const std::size_t bytes = proxy::write(record.end, end);
+    note(*course, "logged " + std::to_string(record.status) + " " + std::string(end, bytes));
+  }
+  if (course->records > 1) fail(*course, "more than one log record");
+}
+
+bool Referee::harmed(const Course& course) const {
+  return relaxed_ || course.harm_after != course.harm_before;
+}
+
+// A request on a connection that its server closes at that moment fails unless it may be tried
+// again, and meets a good one then.
+bool Referee::met_stale_connection(const Course& c) const {
+  const bool may_be_stale = idle_closed_ || core_.faults.harm() != 0;
+  if (!may_be_stale || c.status != 502 || !c.record_reused) return false;
+  return !c.script.safe_method() || c.record_tries > 1;
+}
+
+// Whether nothing but its own script can have touched the exchange.
+bool Referee::strict(const Course& c) const {
+  // A stop ends what it meets; so does the end of the time that a drain gives.
+  if (c.ended_ns >= stop_began_ns_ || (drain_began_ns_ != never_ns && shut_down(c))) return false;
+  if (harmed(c) || c.client_left || c.script.aborts()) return false;
+  const std::uint64_t over_ns = std::max(c.ended_ns, c.record_ns);
+  return over_ns - c.begun_ns < (may_leave_unread(c) ? linger_ns : patient_ns);
+}
+
+// Whether bytes of the client may be left unread when ringside closes, so that what it has sent
+// last is lost unless it arrives while ringside lingers.
+bool Referee::may_leave_unread(const Course& c) const {
+  const std::size_t next = c.script.id + 1;
+  const bool followed = next < courses_.size() && courses_[next].script.pipelined;
+  return followed || c.script.early_answer || c.script.expect || c.script.ask == Ask::malformed;
+}
+
+void Referee::judge_all() {
+  for (const Course& course : courses_)
+    judge(course);
+}
+
+void Referee::judge(const Course& c) {
+  if (!c.ended) return fail(c, "an exchange never ended");
+  if (c.begun) {
+    if (c.script.answer == Answer::switch_protocols && c.status == 101) {
+      judge_tunnel(c);
+    } else if (c.complete) {
+      judge_complete(c);
+    } else {
+      judge_incomplete(c);
+    }
+    judge_request(c);
+  }
+  judge_record(c);
+}
+
+void Referee::judge_complete(const Course& c) {
+  const Script& s = c.script;
+  if (c.from_upstream) {
+    if (!whole_answer(s.answer)) return fail(c, "an answer that was never given whole");
+    if (c.status != s.status()) return fail(c, "the status was changed");
+    judge_body(c);
+    if (strict(c) && !s.http10 && c.interims != s.interims) fail(c, "interim responses were lost");
+    return;
+  }
+  switch (s.ask) {
+    case Ask::local:
+      if (c.status == 200) return;
+      break;
+    case Ask::redirect:
+      if (c.status == 308) return;
+      break;
+    case Ask::not_found:
+      if (c.status == 404) return;
+      break;
+    case Ask::malformed:
+      if (refusal(c.status)) return;
+      break;
+    default:
+      break;
+  }
+  if (!local_failure(c.status)) return fail(c, "a status that nothing explains");
+  if (!strict(c) || met_stale_connection(c)) return;
+  const bool upstream_fails = s.answer == Answer::die_before_head ||
+                              s.answer == Answer::malformed || s.answer == Answer::die_in_body;
+  if (s.reaches_upstream() && upstream_fails && c.status == 502) return;
+  fail(c, "an exchange failed without a cause");
+}
+
+void Referee::judge_body(const Course& c) {
+  const Script& s = c.script;
+  const bool bodied = s.ask != Ask::head && s.status() == 200;
+  const std::size_t expected = bodied ? s.response_bytes : 0;
+  if (c.body_bytes != expected) fail(c, "a response looked whole and was not");
+}
+
+void Referee::judge_incomplete(const Course& c) {
+  if (!strict(c)) return;
+  if (c.status != 0 && c.script.answer == Answer::die_in_body) return;
+  // Requests behind one that closed the connection are not served.
+  if (c.status == 0 && (c.script.pipelined || !c.sent_whole)) return;
+  if (c.status == 0 && c.ended_ns >= drain_began_ns_) return;
+  fail(c, "an exchange was cut without a cause");
+}
+
+void Referee::judge_tunnel(const Course& c) {
+  if (!strict(c)) return;
+  if (c.tunnel_bytes != c.script.tunnel_down_bytes) fail(c, "tunnel bytes were lost downwards");
+  // The upstream may get the last of it after the client is through.
+  const bool calm_since = core_.faults.harm() == c.harm_before;
+  if (calm_since && c.upstream_tunnel_bytes != c.script.tunnel_up_bytes) {
+    fail(c, "tunnel bytes were lost upwards");
+  }
+}
+
+void Referee::judge_request(const Course& c) {
+  const Script& s = c.script;
+  if (!s.safe_method() && c.upstream_heads > 1) fail(c, "an unsafe request was sent twice");
+  if (c.upstream_heads > 2) fail(c, "a request was sent three times");
+  const bool must_have_arrived = c.complete && c.from_upstream && !s.early_answer && !s.expect;
+  if (must_have_arrived && !c.upstream_whole) fail(c, "an answer to a request that never arrived");
+}
+
+void Referee::judge_record(const Course& c) {
+  if (c.script.ask == Ask::malformed) return;
+  if (c.records > 1) return fail(c, "more than one log record");
+  // A head that never became whole tells the log no target.
+  const bool nameless = c.status == 408 && c.upstream_heads == 0;
+  const bool owes = (c.status != 0 && !nameless) || c.upstream_heads != 0;
+  if (owes && c.records == 0) return fail(c, "no log record");
+  if (c.records == 0) return;
+  if (c.status != 0 && c.record_status != c.status) return fail(c, "a wrong status in the log");
+  if (c.status == 0) return;
+  const bool says_complete = c.end.cause == Cause::complete;
+  const bool as_asked = c.from_upstream || c.status == 200 || c.status == 308;
+  if (!as_asked) {
+    if (says_complete || c.end.who != blamed(c.status)) fail(c, "a wrong end reason");
+  } else if (strict(c)) {
+    const bool whole = c.complete || c.status == 101;
+    // A client that got its answer may keep the rest of its request to itself, and may be gone
+    // before ringside hears that its last bytes have arrived.
+    const bool left_since =
+        whole && (c.end.who == base::Origin::client ||
+                  (!c.sent_whole && c.end.cause == Cause::shutdown));
+    if (whole != says_complete && !left_since) fail(c, "a wrong end reason");
+    if (!whole && c.end.who != base::Origin::upstream) fail(c, "the wrong one is blamed");
+  }
+}
+
+}  // namespace ringside::sim

@@ -1,0 +1,141 @@
+#include "sabotage.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "ringside/ring/ring.h"
+
+namespace ringside::sim {
+
+namespace {
+
+constexpr std::array<std::string_view, static_cast<std::size_t>(Sabotage::count)> names = {
+    "none",           "leak-lease",        "leak-arena",       "leak-slab",     "leak-descriptor",
+    "leak-operation", "drop-log-record",   "double-log-record", "wrong-end-reason",
+    "cross-bodies",   "corrupt-request",   "drop-bytes",       "early-reuse",   "stop-progress",
+};
+static_assert(!names.back().empty());
+
+// The body in a segment that begins with the head of a scripted message; npos when there is none.
+std::size_t body_of(const std::string& bytes, std::string_view first) {
+  if (!bytes.starts_with(first)) return std::string::npos;
+  const std::size_t end = bytes.find("\r\n\r\n");
+  return end == std::string::npos || end + 4 >= bytes.size() ? std::string::npos : end + 4;
+}
+
+bool framed_by(const std::string& bytes, std::string_view field) {
+  return bytes.substr(0, bytes.find("\r\n\r\n")).find(field) != std::string::npos;
+}
+
+// Keeps the body of one response and puts it into a later one.
+void cross(std::string& bytes, std::string& kept) {
+  if (!framed_by(bytes, "Content-Length: ")) return;
+  const std::size_t at = body_of(bytes, "HTTP/1.1 200 Scripted");
+  if (at == std::string::npos || bytes.size() - at < 16) return;
+  if (kept.empty()) {
+    kept = bytes.substr(at);
+    return;
+  }
+  const std::size_t count = std::min(kept.size(), bytes.size() - at);
+  bytes.replace(at, count, kept, 0, count);
+}
+
+void corrupt(std::string& bytes) {
+  if (!framed_by(bytes, "Content-Length: ")) return;
+  const std::size_t at = body_of(bytes, "POST ");
+  if (at != std::string::npos) bytes[at] = static_cast<char>(bytes[at] ^ 1);
+}
+
+// A body that lasts until the end of the connection is the one whose length nobody knows.
+void drop(std::string& bytes) {
+  if (framed_by(bytes, "Content-Length: ") || framed_by(bytes, "Transfer-Encoding: ")) return;
+  if (body_of(bytes, "HTTP/1.1 200 Scripted") != std::string::npos) bytes.pop_back();
+}
+
+}  // namespace
+
+std::string_view to_string(Sabotage sabotage) { return names[static_cast<std::size_t>(sabotage)]; }
+
+Sabotage sabotage_named(std::string_view name) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == name) return static_cast<Sabotage>(i);
+  }
+  return Sabotage::count;
+}
+
+// Waits for an event that never comes; or keeps its ring busy for ever.
+class Saboteur::Idler final : public ring::Completer, public ring::Deferred {
+ public:
+  Idler(ring::Ring& ring, SimWorld& world) : ring_(ring), world_(world) {}
+  void wait() {
+    ring_.attach(*this);
+    ring_.read(*this, 1, world_.kernel().open_event(), &count_, sizeof(count_));
+  }
+  void spin() { ring_.defer(*this); }
+  void on_complete(std::uint8_t, const ring::Completion&) override {}
+  void run_deferred() override { spin(); }
+
+ private:
+  ring::Ring& ring_;
+  SimWorld& world_;
+  std::uint64_t count_ = 0;
+};
+
+Saboteur::Saboteur(Sabotage how, SimWorld& world, Referee& referee)
+    : how_(how), world_(world), referee_(referee) {}
+Saboteur::~Saboteur() = default;
+
+void Saboteur::begin(const std::vector<std::unique_ptr<proxy::Worker>>& workers) {
+  auto& tamper = world_.network().medium().tamper;
+  switch (how_) {
+    case Sabotage::leak_descriptor:
+      world_.files().open(std::make_shared<EventFile>());
+      break;
+    case Sabotage::leak_operation:
+      idler_ = std::make_unique<Idler>(workers[0]->ring(), world_);
+      idler_->wait();
+      break;
+    case Sabotage::drop_log_record:
+      referee_.tamper(Referee::Tamper::drop_record);
+      break;
+    case Sabotage::double_log_record:
+      referee_.tamper(Referee::Tamper::double_record);
+      break;
+    case Sabotage::wrong_end_reason:
+      referee_.tamper(Referee::Tamper::wrong_reason);
+      break;
+    case Sabotage::cross_bodies:
+      tamper = [kept = std::string()](std::string& bytes) mutable { cross(bytes, kept); };
+      break;
+    case Sabotage::corrupt_request:
+      tamper = corrupt;
+      break;
+    case Sabotage::drop_bytes:
+      tamper = drop;
+      break;
+    case Sabotage::early_reuse:
+      world_.sim_kernel().ring(0).buffers().hand_out_twice();
+      break;
+    case Sabotage::stop_progress:
+      idler_ = std::make_unique<Idler>(workers[0]->ring(), world_);
+      world_.clock().after(300 * millisecond_ns, [this] {
+        world_.network().medium().frozen = true;
+        idler_->spin();
+      });
+      break;
+    default:
+      break;
+  }
+}
+
+proxy::Worker::Holdings Saboteur::holdings(const proxy::Worker& worker) const {
+  proxy::Worker::Holdings held = worker.holdings();
+  if (how_ == Sabotage::leak_lease) ++held.leases;
+  if (how_ == Sabotage::leak_arena) ++held.arena_chunks;
+  if (how_ == Sabotage::leak_slab) ++held.exchanges;
+  return held;
+}
+
+}  // namespace ringside::sim

@@ -1,0 +1,173 @@
+#include "settings.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "network.h"
+
+namespace ringside::sim {
+
+namespace {
+
+constexpr std::uint32_t web_host = 0x0a010001;  // 10.1.0.1
+constexpr std::uint32_t app_host = 0x0a020001;  // 10.2.0.1
+constexpr std::uint16_t v4_port = 80;
+constexpr std::uint16_t v6_port = 8080;
+constexpr const char* web_socket = "/run/web.sock";
+constexpr const char* app_socket = "/run/app.sock";
+
+config::Endpoint inet(const std::string& host, std::uint16_t port, bool v6 = false) {
+  config::Endpoint out;
+  out.kind = v6 ? config::Endpoint::Kind::ipv6 : config::Endpoint::Kind::ipv4;
+  out.host = host;
+  out.port = port;
+  out.text = (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+  return out;
+}
+
+config::Endpoint unix_socket(const std::string& path) {
+  config::Endpoint out;
+  out.kind = config::Endpoint::Kind::unix_socket;
+  out.path = path;
+  out.text = "unix:" + path;
+  return out;
+}
+
+config::Timeouts timeouts() {
+  config::Timeouts out;
+  out.tunnel_idle_ms = 300'000;
+  return out;
+}
+
+config::Upstream upstream(const Settings& settings, const std::string& name) {
+  config::Upstream out;
+  out.name = name;
+  out.timeouts = timeouts();
+  if (settings.scarce) out.queue_max = 3;
+  return out;
+}
+
+config::UpstreamServer server(const Settings& settings, config::Endpoint endpoint) {
+  config::UpstreamServer out;
+  out.endpoint = std::move(endpoint);
+  out.connections_max = settings.server_connections_max;
+  return out;
+}
+
+config::Site site(const Settings& settings, const config::Limits& limits) {
+  config::Site out;
+  out.hosts = {"*"};
+  out.timeouts = timeouts();
+  out.limits = limits;
+  config::Route app;
+  app.path = "/e/*";
+  app.upstream = 0;
+  config::Route unix_app = app;
+  unix_app.path = "/u/*";
+  unix_app.upstream = 1;
+  config::Route local;
+  local.path = "/local/*";
+  local.respond = config::Respond{
+      .status = 200, .body = std::string(settings.buffer_bytes / 3, 'l'), .headers = {}};
+  config::Route redirect;
+  redirect.path = "/redirect/*";
+  redirect.redirect = config::Redirect{};
+  redirect.redirect->location = {{.literal = "https://elsewhere.test/"}};
+  out.routes = {app, unix_app, local, redirect};
+  return out;
+}
+
+}  // namespace
+
+Settings draw_settings(Random& random) {
+  static constexpr std::uint32_t entries[] = {8, 64, 256, 256};
+  static constexpr std::uint32_t counts[] = {32, 64, 64, 256};
+  static constexpr std::uint32_t sizes[] = {64, 512, 2048, 4096, 16384, 16384};
+  static constexpr std::uint32_t watermarks[] = {1024, 16'384, 262'144, 262'144};
+  static constexpr std::uint32_t zero_copy_sizes[] = {1, 500, 4000};
+  Settings out;
+  out.rings = random.one_in(3) ? static_cast<unsigned>(random.between(2, 3)) : 1;
+  out.abilities.single_issuer = !random.one_in(4);
+  out.abilities.defer_taskrun = out.abilities.single_issuer && !random.one_in(4);
+  out.abilities.message_ring = !random.one_in(3);
+  out.abilities.zero_copy_report = random.coin();
+  out.ring_entries = random.pick(entries);
+  out.buffers = random.pick(counts);
+  out.buffer_bytes = random.pick(sizes);
+  // What waits in a connection holds its buffers: the group must be worth some of them.
+  if (out.buffer_bytes < 1024) out.buffers = 1024;
+  out.buffered_bytes_max = random.pick(watermarks);
+  out.zero_copy = random.one_in(3);
+  out.zero_copy_bytes_min = random.pick(zero_copy_sizes);
+  out.end_early = random.one_in(10);
+  out.end_by_stop = random.one_in(3);
+  return out;
+}
+
+std::string to_string(const Settings& s) {
+  std::string out = std::to_string(s.rings) + " rings of " + std::to_string(s.ring_entries) + ", " +
+                    std::to_string(s.buffers) + " buffers of " + std::to_string(s.buffer_bytes) +
+                    ", watermark " + std::to_string(s.buffered_bytes_max);
+  if (s.zero_copy) out += ", zero copy from " + std::to_string(s.zero_copy_bytes_min);
+  if (s.scarce) out += ", scarce: " + std::to_string(s.connections_max) + " connections";
+  if (s.scarce) out += ", " + std::to_string(s.server_connections_max) + " to a server";
+  if (s.abilities.defer_taskrun) out += ", deferred";
+  if (s.abilities.message_ring) out += ", message ring";
+  if (s.end_early) out += ", ends early";
+  return out + (s.end_by_stop ? ", by a stop" : ", by a drain");
+}
+
+void make_scarce(Settings& settings, Random& random) {
+  settings.scarce = true;
+  if (random.coin()) settings.buffers = static_cast<std::uint32_t>(2U << random.below(4));
+  if (random.coin()) settings.connections_max = static_cast<std::uint32_t>(random.between(1, 6));
+  if (random.coin()) {
+    settings.server_connections_max = static_cast<std::uint32_t>(random.between(1, 3));
+  }
+}
+
+config::SnapshotRef make_snapshot(const Settings& settings, unsigned variant) {
+  auto out = std::make_shared<config::Snapshot>();
+  out->file = "sim.toml";
+  out->server.ring_entries = settings.ring_entries;
+  out->server.buffers = settings.buffers;
+  out->server.buffer_bytes = settings.buffer_bytes;
+  out->server.zero_copy = settings.zero_copy;
+  out->server.zero_copy_bytes_min = settings.zero_copy_bytes_min;
+  out->server.server_name = "sim" + std::to_string(variant);
+  out->timeouts = timeouts();
+  out->limits.buffered_bytes_max = settings.buffered_bytes_max;
+  config::Listen web;
+  web.name = "web";
+  web.addresses = {inet("10.1.0.1", v4_port), inet("::", v6_port, true), unix_socket(web_socket)};
+  out->listens = {web};
+  config::Upstream app = upstream(settings, "app");
+  app.servers = {server(settings, inet("10.2.0.1", 9000)),
+                 server(settings, inet("10.2.0.1", 9001))};
+  if (variant % 3 == 1) std::swap(app.servers[0], app.servers[1]);
+  if (variant % 3 == 2) app.servers.pop_back();
+  config::Upstream unix_app = upstream(settings, "unix-app");
+  unix_app.servers = {server(settings, unix_socket(app_socket))};
+  out->upstreams = {app, unix_app};
+  out->sites = {site(settings, out->limits)};
+  return out;
+}
+
+net::Address client_target(std::uint64_t choice) {
+  switch (choice % 4) {
+    case 0:
+      return make_unix(web_socket);
+    case 1:
+      return make_ipv6_loopback(v6_port);
+    default:
+      return make_ipv4(web_host, v4_port);
+  }
+}
+
+net::Address server_address(unsigned index) {
+  if (index == 2) return make_unix(app_socket);
+  return make_ipv4(app_host, static_cast<std::uint16_t>(9000 + index));
+}
+
+}  // namespace ringside::sim

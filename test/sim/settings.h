@@ -1,0 +1,44 @@
+// What kind of machine and configuration a run has: drawn from its seed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "random.h"
+#include "ringside/config/snapshot.h"
+#include "ringside/net/address.h"
+#include "sim_kernel.h"
+
+namespace ringside::sim {
+
+struct Settings {
+  unsigned rings = 1;
+  KernelAbilities abilities;
+  std::uint32_t ring_entries = 256;
+  std::uint32_t buffers = 64;
+  std::uint32_t buffer_bytes = 4096;
+  bool zero_copy = false;
+  std::uint32_t zero_copy_bytes_min = 1;
+  std::uint32_t buffered_bytes_max = 256 * 1024;
+  std::uint32_t connections_max = 1000;       // client connections a ring
+  std::uint32_t server_connections_max = 0;   // 0: none
+  bool scarce = false;                        // some of the above are far too small
+  bool end_early = false;                     // a drain, or a stop, while clients are at work
+  bool end_by_stop = false;
+};
+
+Settings draw_settings(Random& random);
+std::string to_string(const Settings& settings);
+// Makes everything scarce: requests may be refused.
+void make_scarce(Settings& settings, Random& random);
+
+// `variant` changes with every reload.
+config::SnapshotRef make_snapshot(const Settings& settings, unsigned variant);
+
+// Where clients connect to.
+net::Address client_target(std::uint64_t choice);
+// Where the upstream servers listen.
+inline constexpr unsigned server_count = 3;
+net::Address server_address(unsigned index);
+
+}  // namespace ringside::sim

@@ -1,0 +1,97 @@
+#include "sim_sys.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace ringside::sim {
+
+namespace {
+
+// Written out so that the simulator needs nothing of the product's own error mapping.
+std::unexpected<base::Error> failed(base::ErrorCode code, int sys_errno) {
+  return std::unexpected(base::Error{.code = code, .sys_errno = sys_errno});
+}
+
+}  // namespace
+
+base::Result<int> SimSys::open_stream_socket(int family) {
+  if (family != AF_INET && family != AF_INET6 && family != AF_UNIX) {
+    return failed(base::ErrorCode::unsupported, EAFNOSUPPORT);
+  }
+  if (core_.faults.hit(Fault::socket_no_descriptors)) {
+    return failed(base::ErrorCode::no_descriptors, core_.random.coin() ? EMFILE : ENFILE);
+  }
+  return core_.files.open(std::make_shared<SocketFile>(core_.network, family));
+}
+
+int SimSys::set_option(int fd, int level, int name, int value) {
+  auto socket = core_.files.socket(fd);
+  return socket != nullptr ? socket->set_option(level, name, value) : -EBADF;
+}
+
+int SimSys::reset_on_close(int fd) {
+  auto socket = core_.files.socket(fd);
+  if (socket == nullptr) return -EBADF;
+  socket->reset_on_close();
+  return 0;
+}
+
+int SimSys::bind(int fd, const net::Address& address) {
+  auto socket = core_.files.socket(fd);
+  return socket != nullptr ? socket->bind(address) : -EBADF;
+}
+
+int SimSys::listen(int fd, int backlog) {
+  auto socket = core_.files.socket(fd);
+  return socket != nullptr ? socket->listen(backlog) : -EBADF;
+}
+
+int SimSys::accept_now(int fd) {
+  auto socket = core_.files.socket(fd);
+  if (socket == nullptr) return -EBADF;
+  int error = 0;
+  auto accepted = socket->accept(&error);
+  return accepted != nullptr ? core_.files.open(std::move(accepted)) : error;
+}
+
+base::Result<int> SimSys::duplicate(int fd) {
+  auto file = core_.files.get(fd);
+  if (file == nullptr) return failed(base::ErrorCode::system, EBADF);
+  return core_.files.open(std::move(file));
+}
+
+base::Result<net::Address> SimSys::local_address(int fd) {
+  auto socket = core_.files.socket(fd);
+  if (socket == nullptr) return failed(base::ErrorCode::system, EBADF);
+  return socket->local_address();
+}
+
+base::Result<net::Address> SimSys::peer_address(int fd) {
+  auto socket = core_.files.socket(fd);
+  if (socket == nullptr) return failed(base::ErrorCode::system, EBADF);
+  net::Address out;
+  const int result = socket->peer_address(&out);
+  if (result < 0) return failed(base::ErrorCode::closed, -result);
+  return out;
+}
+
+void SimSys::close(int fd) { core_.files.close(fd); }
+
+int SimSys::remove_stale_unix_socket(const net::Address& address) {
+  return core_.network.unlink(address);
+}
+
+void SimSys::random_bytes(void* out, std::size_t bytes) {
+  auto* at = static_cast<unsigned char*>(out);
+  for (std::size_t i = 0; i < bytes;) {
+    const std::uint64_t word = random_.next();
+    const std::size_t piece = std::min<std::size_t>(sizeof(word), bytes - i);
+    std::memcpy(at + i, &word, piece);
+    i += piece;
+  }
+}
+
+}  // namespace ringside::sim

@@ -1,0 +1,31 @@
+// The simulated system calls behind net::SysPort.
+#pragma once
+
+#include "core.h"
+#include "ringside/net/sys_port.h"
+
+namespace ringside::sim {
+
+class SimSys final : public net::SysPort {
+ public:
+  explicit SimSys(Core& core) : core_(core), random_(core.random.fork()) {}
+
+  base::Result<int> open_stream_socket(int family) override;
+  int set_option(int fd, int level, int name, int value) override;
+  int reset_on_close(int fd) override;
+  int bind(int fd, const net::Address& address) override;
+  int listen(int fd, int backlog) override;
+  int accept_now(int fd) override;
+  base::Result<int> duplicate(int fd) override;
+  base::Result<net::Address> local_address(int fd) override;
+  base::Result<net::Address> peer_address(int fd) override;
+  void close(int fd) override;
+  int remove_stale_unix_socket(const net::Address& address) override;
+  void random_bytes(void* out, std::size_t bytes) override;
+
+ private:
+  Core& core_;
+  Random random_;
+};
+
+}  // namespace ringside::sim

@@ -1,0 +1,221 @@
+// Deferred work, gathered messages, and what each operation puts into its entry.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "ringside/ring/ring.h"
+
+#include "fake_kernel.h"
+#include "owner.h"
+
+namespace ringside::ring::test {
+namespace {
+
+class OperationsTest : public testing::Test {
+ protected:
+  OperationsTest() : ring_(open(8, 16)) {}
+  std::unique_ptr<Ring> open(unsigned entries, unsigned completions) {
+    auto ring = Ring::open(kernel_, {.entries = entries, .completion_entries = completions});
+    EXPECT_TRUE(ring.has_value());
+    return std::move(*ring);
+  }
+  // Submits all that is queued and answers nothing.
+  void submit() { ring_->run_once(0); }
+
+  FakeKernel kernel_;
+  std::unique_ptr<Ring> ring_;
+};
+
+struct TestDeferred final : Deferred {
+  int runs = 0;
+  std::function<void()> action = [] {};
+  void run_deferred() override {
+    ++runs;
+    action();
+  }
+};
+
+TEST_F(OperationsTest, deferred_work_runs_once_after_the_handlers_and_before_the_kernel) {
+  Owner owner(*ring_);
+  TestDeferred work;
+  work.action = [&] { ring_->nop(owner, 9); };
+  owner.action = [&](std::uint8_t kind, const Completion&) {
+    if (kind == 9) return;
+    EXPECT_EQ(work.runs, 0);
+    ring_->defer(work);
+  };
+  ring_->nop(owner, 1);
+  ring_->nop(owner, 2);
+  submit();
+  while (!kernel_.submitted.empty())
+    kernel_.complete(kernel_.next_submitted().user_data, 0);
+  ring_->run_once(0);
+  EXPECT_EQ(work.runs, 1);
+  submit();
+  EXPECT_EQ(kernel_.submitted.size(), 1U);
+  kernel_.complete(kernel_.next_submitted().user_data, 0);
+  ring_->run_once(0);
+  EXPECT_EQ(work.runs, 1);
+}
+
+TEST_F(OperationsTest, deferred_work_may_defer_more_but_not_for_ever) {
+  TestDeferred first;
+  TestDeferred second;
+  first.action = [&] { ring_->defer(second); };
+  // From a timer, so that only the end of the turn is left to run both.
+  struct {
+    Ring* ring;
+    Deferred* work;
+  } context{ring_.get(), &first};
+  auto fire = [](void* at) {
+    auto* now = static_cast<decltype(context)*>(at);
+    now->ring->defer(*now->work);
+  };
+  base::Timer timer(fire, &context);
+  ring_->timers().arm(timer, 1);
+  kernel_.monotonic_now_ns += 2'000'000;
+  ring_->run_once(0);
+  EXPECT_EQ(first.runs, 1);
+  EXPECT_EQ(second.runs, 1);
+  TestDeferred endless;
+  endless.action = [&] { ring_->defer(endless); };
+  ring_->defer(endless);
+  ring_->run_once();
+  EXPECT_GT(endless.runs, 1);
+  EXPECT_LT(endless.runs, 1000);
+  EXPECT_TRUE(endless.linked());
+  EXPECT_EQ(kernel_.entered.back().min_complete, 0U) << "slept over work";
+  endless.unlink();
+}
+
+TEST_F(OperationsTest, destroyed_deferred_work_does_not_run) {
+  TestDeferred first;
+  auto second = std::make_unique<TestDeferred>();
+  first.action = [&] { second.reset(); };
+  ring_->defer(first);
+  ring_->defer(*second);
+  ring_->run_once(0);
+  EXPECT_EQ(first.runs, 1);
+}
+
+TEST_F(OperationsTest, gathers_are_distinct_until_they_are_submitted) {
+  Owner owner(*ring_);
+  Ring::Gather* first = &ring_->gather();
+  ring_->send_message(owner, 1, 5, &first->message, 0);
+  Ring::Gather* second = &ring_->gather();
+  EXPECT_NE(first, second);
+  EXPECT_EQ(second->message.msg_iov, second->pieces);
+  EXPECT_EQ(second->message.msg_iovlen, 0U);
+  submit();
+  EXPECT_EQ(&ring_->gather(), first);
+  kernel_.complete(kernel_.next_submitted().user_data, 0);
+  ring_->run_once(0);
+}
+
+// The queue fills up between gather() and send_message(): the gather must not be given to the next.
+TEST_F(OperationsTest, a_gather_survives_the_submission_that_makes_room_for_it) {
+  Owner owner(*ring_);
+  Ring::Gather& gather = ring_->gather();
+  for (std::uint8_t kind = 0; kind < 8; ++kind)
+    ring_->nop(owner, kind);
+  ring_->send_message(owner, 9, 5, &gather.message, 0);
+  EXPECT_EQ(kernel_.submitted.size(), 8U);
+  EXPECT_NE(&ring_->gather(), &gather);
+  submit();
+  while (!kernel_.submitted.empty())
+    kernel_.complete(kernel_.next_submitted().user_data, 0);
+  ring_->run_once(0);
+}
+
+TEST_F(OperationsTest, many_gathers_in_one_turn) {
+  auto ring = open(512, 1024);
+  Owner owner(*ring);
+  // More than there are: each is submitted before its gather is given out again.
+  std::vector<const msghdr*> pending;
+  for (int i = 0; i < 1000; ++i) {
+    std::size_t submitted = kernel_.submitted.size();
+    Ring::Gather& gather = ring->gather();
+    if (kernel_.submitted.size() != submitted) pending.clear();
+    for (const msghdr* other : pending)
+      ASSERT_NE(other, &gather.message);
+    pending.push_back(&gather.message);
+    ring->send_message(owner, static_cast<std::uint8_t>(i), 5, &gather.message, 0);
+  }
+  ring->run_once(0);
+  EXPECT_EQ(kernel_.submitted.size(), 1000U);
+  while (!kernel_.submitted.empty())
+    kernel_.complete(kernel_.next_submitted().user_data, 0);
+  ring->run_once(0);
+  EXPECT_EQ(owner.in_flight(), 0U);
+}
+
+TEST_F(OperationsTest, operations_say_what_they_should) {
+  Owner owner(*ring_);
+  char data[10];
+  sockaddr address{};
+  auto submitted = [&] {
+    submit();
+    FakeKernel::Submitted sqe = kernel_.next_submitted();
+    kernel_.complete(sqe.user_data, 0);
+    ring_->run_once(0);
+    return sqe;
+  };
+  ring_->accept_multishot(owner, 1, 40);
+  FakeKernel::Submitted sqe = submitted();
+  EXPECT_EQ(sqe.opcode, IORING_OP_ACCEPT);
+  EXPECT_EQ(sqe.fd, 40);
+  EXPECT_EQ(sqe.ioprio, IORING_ACCEPT_MULTISHOT);
+  EXPECT_EQ(sqe.op_flags, static_cast<unsigned>(SOCK_CLOEXEC));
+  ring_->send(owner, 1, 41, data, 10, MSG_NOSIGNAL);
+  sqe = submitted();
+  EXPECT_EQ(sqe.opcode, IORING_OP_SEND);
+  EXPECT_EQ(sqe.len, 10U);
+  EXPECT_EQ(sqe.op_flags, static_cast<unsigned>(MSG_NOSIGNAL));
+  ring_->send(owner, 1, 41, data, std::size_t{1} << 33, 0);
+  EXPECT_EQ(submitted().len, 1U << 30);
+  ring_->send_zero_copy(owner, 1, 41, data, 10, 0, 3);
+  sqe = submitted();
+  EXPECT_EQ(sqe.opcode, IORING_OP_SEND_ZC);
+  EXPECT_EQ(sqe.ioprio, IORING_RECVSEND_FIXED_BUF);
+  EXPECT_EQ(sqe.buf_index, 3);
+  ring_->send_zero_copy(owner, 1, 41, data, 10, 0, -1);
+  EXPECT_EQ(submitted().ioprio, 0);
+  ring_->connect(owner, 1, 42, &address, 16);
+  sqe = submitted();
+  EXPECT_EQ(sqe.opcode, IORING_OP_CONNECT);
+  EXPECT_EQ(sqe.off, 16U);
+  ring_->shutdown(owner, 1, 43, SHUT_WR);
+  sqe = submitted();
+  EXPECT_EQ(sqe.opcode, IORING_OP_SHUTDOWN);
+  EXPECT_EQ(sqe.len, static_cast<unsigned>(SHUT_WR));
+  ring_->cancel(owner, 5, 1);
+  sqe = submitted();
+  EXPECT_EQ(sqe.opcode, IORING_OP_ASYNC_CANCEL);
+  EXPECT_EQ(sqe.addr, ring_->user_data(owner, 5));
+  ring_->message(owner, 1, 44, 77, 5);
+  sqe = submitted();
+  EXPECT_EQ(sqe.opcode, IORING_OP_MSG_RING);
+  EXPECT_EQ(sqe.fd, 44);
+  EXPECT_EQ(sqe.off, 77U | unsolicited);
+  EXPECT_EQ(sqe.len, 5U);
+}
+
+TEST_F(OperationsTest, reports_copies_only_where_the_kernel_knows_the_flag) {
+  kernel_.features.zero_copy_report = true;
+  auto ring = open(8, 16);
+  Owner owner(*ring);
+  char data[1];
+  ring->send_zero_copy(owner, 1, 41, data, 1, 0, -1);
+  ring->run_once(0);
+  FakeKernel::Submitted sqe = kernel_.next_submitted();
+  EXPECT_EQ(sqe.ioprio, 1U << 3);
+  kernel_.complete(sqe.user_data, 1, IORING_CQE_F_MORE);
+  kernel_.complete(sqe.user_data, INT32_MIN, IORING_CQE_F_NOTIF);
+  ring->run_once(0);
+  EXPECT_TRUE(owner.last.copied());
+}
+
+}  // namespace
+}  // namespace ringside::ring::test
