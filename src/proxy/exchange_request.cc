@@ -196,7 +196,11 @@ bool Exchange::send_request() {
     framing.upgrade = true;
     framing.upgrade_value = upgrade;
   }
-  return session_->send_head(writer, framing);
+  if (!session_->send_head(writer, framing)) return false;
+  // On another try the request may be whole already: an empty chunked body still has its end to
+  // send. (Its trailers are gone with the buffer that they came in; dropping them is allowed, RFC
+  // 9110 §6.5.1.)
+  return request_ != RequestState::complete || session_->send_end(nullptr);
 }
 
 void Exchange::on_no_session(const base::Error& error, upstream::SharedServer* server) {
@@ -236,14 +240,7 @@ bool Exchange::retry(const base::Error& error) {
 void Exchange::on_request_body(ring::Lease piece) {
   request_bytes_ += piece.size();
   touch();
-  if (request_ == RequestState::discarding) {
-    if (request_bytes_ > discard_bytes_max) {
-      linger_ = true;
-      keep_ = false;
-      settle();
-    }
-    return;
-  }
+  if (request_ == RequestState::discarding) return;
   if (session_ == nullptr) return;
   std::uint64_t body_max = site_->limits.body_bytes_max;
   if (body_max != 0 && request_ != RequestState::tunneling && request_bytes_ > body_max) {

@@ -441,6 +441,9 @@ void H1Client::drain(base::Millis grace_ms) {
 
 void H1Client::shut_down() {
   stopping_ = true;
+  reading_ = Reading::dropped;
+  input_.clear();
+  arm(0);
   if (exchange_ != nullptr) return exchange_->on_shutdown();
   close(true);
 }

@@ -62,6 +62,7 @@ void Exchange::on_bad_head(const http::ParseFault& fault) {
 }
 
 void Exchange::on_head_timeout() {
+  if (response_ != ResponseState::none) return;  // lost in this very turn
   keep_ = false;
   refuse(408, "The request's header did not come in time.",
          {Origin::client, Stage::read_head, Cause::timed_out});
@@ -99,8 +100,10 @@ void Exchange::refuse(std::uint16_t status, std::string_view text, EndReason why
 // Decides what becomes of a body that nobody wants.
 void Exchange::discard_request() {
   if (!request_unread() || request_ == RequestState::reading_head) return;
-  bool small = head_->framing.kind == http::Framing::Kind::chunked ||
-               head_->framing.length <= discard_bytes_max;
+  // Of a chunked body nobody knows how much is to come, so keeping the connection cannot be
+  // promised.
+  bool small = head_->framing.kind == http::Framing::Kind::length &&
+               head_->framing.length - request_bytes_ <= discard_bytes_max;
   bool may_never_come = head_->expect_continue && !continued_;
   if (!keep_ || !small || may_never_come) {
     keep_ = false;

@@ -1,4 +1,5 @@
-// The parity script's simulated kernel: without faults, and with the same addresses as the real one.
+// The parity script's simulated kernel: without faults, and with the same addresses as the real
+// one.
 #include "../sim/sim_world.h"
 #include "parity.h"
 

@@ -279,7 +279,9 @@ void ClientPeer::on_end() {
   connection_over(false);
 }
 
-void ClientPeer::on_error(int) { connection_over(true); }
+void ClientPeer::on_error(int) {
+  connection_over(true);
+}
 
 void ClientPeer::connection_over(bool was_reset) {
   if (reported_) return;

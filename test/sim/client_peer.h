@@ -55,12 +55,12 @@ class ClientPeer final : public PeerConnection {
   Over over_;
   std::shared_ptr<Dial> dial_;
   MessageReader reader_{MessageReader::Side::response};
-  std::vector<Sent> sent_;       // per exchange, once it is queued
-  std::size_t sending_ = 0;      // exchanges queued so far
-  std::size_t answering_ = 0;    // the one whose answer comes next
-  std::string held_body_;        // until a 100 comes
-  std::size_t holding_ = none;   // the exchange it belongs to
-  bool head_seen_ = false;       // of the message being read
+  std::vector<Sent> sent_;      // per exchange, once it is queued
+  std::size_t sending_ = 0;     // exchanges queued so far
+  std::size_t answering_ = 0;   // the one whose answer comes next
+  std::string held_body_;       // until a 100 comes
+  std::size_t holding_ = none;  // the exchange it belongs to
+  bool head_seen_ = false;      // of the message being read
   bool tunnel_ = false;
   bool tunnel_ended_ = false;
   bool must_close_ = false;

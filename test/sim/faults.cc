@@ -45,11 +45,15 @@ constexpr std::array<std::string_view, fault_count> names = {
 static_assert(!names.back().empty());
 
 // A third of all seeds has shape and time faults only, so that outcomes can be checked strictly.
-bool may_harm(Random& random) { return !random.one_in(3); }
+bool may_harm(Random& random) {
+  return !random.one_in(3);
+}
 
 }  // namespace
 
-std::string_view to_string(Fault fault) { return names[static_cast<std::size_t>(fault)]; }
+std::string_view to_string(Fault fault) {
+  return names[static_cast<std::size_t>(fault)];
+}
 
 Fault fault_named(std::string_view name) {
   for (std::size_t i = 0; i < fault_count; ++i) {

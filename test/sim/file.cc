@@ -18,11 +18,17 @@ void File::on_ready() {
     op->ring->mark_ready(*op);
 }
 
-void File::add_waiter(Op& op) { waiters_.push_back(&op); }
+void File::add_waiter(Op& op) {
+  waiters_.push_back(&op);
+}
 
-void File::remove_waiter(Op& op) { std::erase(waiters_, &op); }
+void File::remove_waiter(Op& op) {
+  std::erase(waiters_, &op);
+}
 
-unsigned EventFile::poll_events() { return (count_ != 0 ? unsigned{POLLIN} : 0U) | POLLOUT; }
+unsigned EventFile::poll_events() {
+  return (count_ != 0 ? unsigned{POLLIN} : 0U) | POLLOUT;
+}
 
 int EventFile::take(std::uint64_t* count) {
   if (count_ == 0) return -EAGAIN;
@@ -151,10 +157,15 @@ unsigned SocketFile::poll_events() {
 }
 
 std::string SocketFile::describe() const {
-  if (listener_ != nullptr) return "a listening socket";
+  if (listener_ != nullptr) {
+    return listener_->waiting() ? "a listening socket with somebody waiting" : "a listening socket";
+  }
   if (dial_ != nullptr) return "a connecting socket";
   if (stream_ == nullptr) return bound_ ? "a bound socket" : "a fresh socket";
-  return accepted_ ? "an accepted socket" : "a connected socket";
+  std::string out = accepted_ ? "an accepted socket" : "a connected socket";
+  out += ", " + std::to_string(stream_->readable_bytes()) + " bytes to read";
+  if (stream_->read_ended()) out += ", ended";
+  return out;
 }
 
 int SocketFile::peer_address(net::Address* out) const {

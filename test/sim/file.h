@@ -68,7 +68,8 @@ class RingFile final : public File {
 // A stream socket in any of its states. Results as of non-blocking system calls.
 class SocketFile final : public File {
  public:
-  SocketFile(Network& network, int family) : File(Kind::socket), network_(network), family_(family) {}
+  SocketFile(Network& network, int family)
+      : File(Kind::socket), network_(network), family_(family) {}
   SocketFile(Network& network, std::shared_ptr<Stream> stream);
   ~SocketFile() override;
 

@@ -1,4 +1,6 @@
 // ringside-sim: the whole proxy on a simulated kernel, from a seed.
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -7,8 +9,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <unistd.h>
 
 #include "simulation.h"
 
@@ -150,12 +150,11 @@ void print(const Totals& totals) {
 [[noreturn]] void report(const SimulationOptions& options, const std::string& violation) {
   std::printf("seed %llu failed: %s\n", static_cast<unsigned long long>(options.seed),
               violation.c_str());
-  std::printf("to see it again: ringside-sim --seed %llu --exchanges %u --verbose%s%s\n",
-              static_cast<unsigned long long>(options.seed), options.exchanges,
-              options.sabotage == Sabotage::none ? "" : " --break ",
-              options.sabotage == Sabotage::none
-                  ? ""
-                  : std::string(to_string(options.sabotage)).c_str());
+  std::printf(
+      "to see it again: ringside-sim --seed %llu --exchanges %u --verbose%s%s\n",
+      static_cast<unsigned long long>(options.seed), options.exchanges,
+      options.sabotage == Sabotage::none ? "" : " --break ",
+      options.sabotage == Sabotage::none ? "" : std::string(to_string(options.sabotage)).c_str());
   std::fflush(stdout);
   std::_Exit(1);
 }

@@ -130,7 +130,8 @@ void MessageReader::head_over() {
   choose_framing();
   if (state_ == State::failed) return;
   state_ = State::body;
-  if (framing_ == Framing::none || (framing_ == Framing::length && left_ == 0)) state_ = State::done;
+  if (framing_ == Framing::none || (framing_ == Framing::length && left_ == 0))
+    state_ = State::done;
   if (framing_ == Framing::length) part_ = Part::data;
   if (framing_ == Framing::chunked) part_ = Part::chunk_size;
   if (framing_ == Framing::until_close) part_ = Part::to_close;

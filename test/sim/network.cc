@@ -60,7 +60,9 @@ std::uint16_t port_be_of(const net::Address& address) {
   return 0;
 }
 
-bool is_v4(const std::string& key) { return key[0] == '4'; }
+bool is_v4(const std::string& key) {
+  return key[0] == '4';
+}
 
 // What a dual-stack listener sees of an IPv4 peer.
 net::Address mapped(const net::Address& address) {
@@ -149,8 +151,8 @@ void Network::unbind(const net::Address& address) {
 }
 
 std::shared_ptr<Listener> Network::listen(const net::Address& address, unsigned backlog) {
-  auto listener = std::make_shared<Listener>(key_of(address), address.family(),
-                                             std::max(backlog, 1U));
+  auto listener =
+      std::make_shared<Listener>(key_of(address), address.family(), std::max(backlog, 1U));
   listening_[listener->key()].push_back(listener);
   return listener;
 }

@@ -44,7 +44,7 @@ struct Dial {
     if (stream != nullptr) stream->reset();
   }
   bool done = false;
-  int result = 0;  // 0 or a negative errno, once done
+  int result = 0;                  // 0 or a negative errno, once done
   std::shared_ptr<Stream> stream;  // taken by whoever dialled
   Wakeable* waker = nullptr;
 };

@@ -13,7 +13,8 @@ namespace ringside::sim {
 
 class SimRing;
 
-// The kernel's header ends the entry with an array of no elements, which -Wpedantic refuses to embed.
+// The kernel's header ends the entry with an array of no elements, which -Wpedantic refuses to
+// embed.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
 struct Op {

@@ -27,9 +27,13 @@ SocketFile* socket_of(const Op& op) {
   return is ? static_cast<SocketFile*>(op.file.get()) : nullptr;
 }
 
-Faults& faults(SimRing& ring) { return ring.core().faults; }
+Faults& faults(SimRing& ring) {
+  return ring.core().faults;
+}
 
-bool ended(const Op& op) { return op.ending != Op::Ending::none; }
+bool ended(const Op& op) {
+  return op.ending != Op::Ending::none;
+}
 
 // Limits a transfer to a random part.
 std::size_t shorten(SimRing& ring, std::size_t bytes, Fault fault) {
@@ -150,7 +154,8 @@ void receive(SimRing& ring, Op& op) {
 
 int send_error(SimRing& ring, SocketFile& socket) {
   if (socket.stream() == nullptr) return 0;
-  if (faults(ring).hit(Fault::send_no_buffers)) return ring.core().random.coin() ? -ENOBUFS : -ENOMEM;
+  if (faults(ring).hit(Fault::send_no_buffers))
+    return ring.core().random.coin() ? -ENOBUFS : -ENOMEM;
   if (faults(ring).hit(Fault::send_broken_pipe)) {
     socket.stream()->cut();
     socket.stream()->take_error();
@@ -328,7 +333,8 @@ int prepare_zero_copy(SimRing& ring, Op& op) {
     return -EFAULT;
   }
   std::int32_t report = 0;
-  if ((flags & send_zc_report_usage) != 0 && ring.core().random.coin()) report = notification_copied;
+  if ((flags & send_zc_report_usage) != 0 && ring.core().random.coin())
+    report = notification_copied;
   op.hold = std::shared_ptr<void>(
       &ring, [weak = ring.weak_from_this(), user_data = op.sqe.user_data, report](void*) {
         if (auto alive = weak.lock()) alive->notify(user_data, report);
@@ -390,7 +396,9 @@ int prepare(SimRing& ring, Op& op) {
   }
 }
 
-bool runs_aside(const Op& op) { return op.sqe.opcode == IORING_OP_SHUTDOWN; }
+bool runs_aside(const Op& op) {
+  return op.sqe.opcode == IORING_OP_SHUTDOWN;
+}
 
 void attempt(SimRing& ring, Op& op) {
   switch (op.sqe.opcode) {

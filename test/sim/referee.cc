@@ -15,6 +15,9 @@ namespace {
 constexpr std::uint64_t patient_ns = 9 * second_ns;
 // With a request whose rest nobody reads, lingering is what ends first.
 constexpr std::uint64_t linger_ns = 1'900 * millisecond_ns;
+// Of the configuration that is simulated, less what a timer may be early by in the eyes of a
+// client.
+constexpr std::uint64_t keep_alive_ns = 74 * second_ns;
 
 // Targets end in "/<id>".
 std::uint32_t id_of(std::string_view target) {
@@ -39,7 +42,9 @@ bool refusal(int status) {
   return status == 400 || status == 414 || status == 431 || status == 501 || status == 505;
 }
 
-bool shut_down(const Course& c) { return c.records != 0 && c.end.cause == Cause::shutdown; }
+bool shut_down(const Course& c) {
+  return c.records != 0 && c.end.cause == Cause::shutdown;
+}
 
 base::Origin blamed(int status) {
   if (status == 502 || status == 504) return base::Origin::upstream;
@@ -247,6 +252,12 @@ void Referee::judge_incomplete(const Course& c) {
   // Requests behind one that closed the connection are not served.
   if (c.status == 0 && (c.script.pipelined || !c.sent_whole)) return;
   if (c.status == 0 && c.ended_ns >= drain_began_ns_) return;
+  // The answer before it was so long on its way that ringside has waited for longer than
+  // keep-alive.
+  if (c.status == 0 && c.script.id != 0) {
+    const Course& before = courses_[c.script.id - 1];
+    if (before.records != 0 && before.record_ns + keep_alive_ns <= c.ended_ns) return;
+  }
   fail(c, "an exchange was cut without a cause");
 }
 
@@ -286,9 +297,8 @@ void Referee::judge_record(const Course& c) {
     const bool whole = c.complete || c.status == 101;
     // A client that got its answer may keep the rest of its request to itself, and may be gone
     // before ringside hears that its last bytes have arrived.
-    const bool left_since =
-        whole && (c.end.who == base::Origin::client ||
-                  (!c.sent_whole && c.end.cause == Cause::shutdown));
+    const bool left_since = whole && (c.end.who == base::Origin::client ||
+                                      (!c.sent_whole && c.end.cause == Cause::shutdown));
     if (whole != says_complete && !left_since) fail(c, "a wrong end reason");
     if (!whole && c.end.who != base::Origin::upstream) fail(c, "the wrong one is blamed");
   }

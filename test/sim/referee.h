@@ -6,8 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core.h"
 #include "ringside/proxy/access_record.h"
+
+#include "core.h"
 #include "script.h"
 
 namespace ringside::sim {

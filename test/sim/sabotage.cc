@@ -12,9 +12,20 @@ namespace ringside::sim {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(Sabotage::count)> names = {
-    "none",           "leak-lease",        "leak-arena",       "leak-slab",     "leak-descriptor",
-    "leak-operation", "drop-log-record",   "double-log-record", "wrong-end-reason",
-    "cross-bodies",   "corrupt-request",   "drop-bytes",       "early-reuse",   "stop-progress",
+    "none",
+    "leak-lease",
+    "leak-arena",
+    "leak-slab",
+    "leak-descriptor",
+    "leak-operation",
+    "drop-log-record",
+    "double-log-record",
+    "wrong-end-reason",
+    "cross-bodies",
+    "corrupt-request",
+    "drop-bytes",
+    "early-reuse",
+    "stop-progress",
 };
 static_assert(!names.back().empty());
 
@@ -56,7 +67,9 @@ void drop(std::string& bytes) {
 
 }  // namespace
 
-std::string_view to_string(Sabotage sabotage) { return names[static_cast<std::size_t>(sabotage)]; }
+std::string_view to_string(Sabotage sabotage) {
+  return names[static_cast<std::size_t>(sabotage)];
+}
 
 Sabotage sabotage_named(std::string_view name) {
   for (std::size_t i = 0; i < names.size(); ++i) {

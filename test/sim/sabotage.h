@@ -6,28 +6,29 @@
 #include <string_view>
 #include <vector>
 
-#include "referee.h"
 #include "ringside/proxy/worker.h"
 #include "ringside/ring/completion.h"
+
+#include "referee.h"
 #include "sim_world.h"
 
 namespace ringside::sim {
 
 enum class Sabotage : std::uint8_t {
   none,
-  leak_lease,           // one more lease is held than came back
-  leak_arena,           // likewise a chunk of an arena
-  leak_slab,            // likewise a place in a slab
-  leak_descriptor,      // a socket that nobody closes
-  leak_operation,       // an operation that never ends
+  leak_lease,       // one more lease is held than came back
+  leak_arena,       // likewise a chunk of an arena
+  leak_slab,        // likewise a place in a slab
+  leak_descriptor,  // a socket that nobody closes
+  leak_operation,   // an operation that never ends
   drop_log_record,
   double_log_record,
   wrong_end_reason,
-  cross_bodies,         // bytes of one exchange reach another client
-  corrupt_request,      // likewise on the way up
-  drop_bytes,           // some bytes of a response vanish
-  early_reuse,          // a buffer is given back to the kernel while it is still being read
-  stop_progress,        // nothing moves any more
+  cross_bodies,     // bytes of one exchange reach another client
+  corrupt_request,  // likewise on the way up
+  drop_bytes,       // some bytes of a response vanish
+  early_reuse,      // a buffer is given back to the kernel while it is still being read
+  stop_progress,    // nothing moves any more
   count,
 };
 

@@ -12,7 +12,8 @@ constexpr const char* malformed_requests[] = {
     "GET /e/x HTTP/1.1\r\nHost: sim.test\r\nBad Name: x\r\n\r\n",
     "GET /e/x HTTP/1.1\r\n\r\n",
     "GET /e/x HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
-    "POST /e/x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "POST /e/x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: "
+    "chunked\r\n\r\n0\r\n\r\n",
     "POST /e/x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
     "GET /e/x HTTP/1.1\r\nHost: a\r\nX: 1\r\n folded\r\n\r\n",
     "GET /e/x HTTP/2.5\r\nHost: a\r\n\r\n",
@@ -69,21 +70,20 @@ std::size_t draw_bytes(Random& random) {
 }
 
 Ask draw_ask(Random& random) {
-  static constexpr Ask asks[] = {Ask::get,         Ask::get,          Ask::get,
-                                 Ask::get,         Ask::head,         Ask::post_length,
-                                 Ask::post_length, Ask::post_chunked, Ask::post_chunked,
-                                 Ask::upgrade,     Ask::local,        Ask::redirect,
-                                 Ask::not_found,   Ask::malformed};
+  static constexpr Ask asks[] = {
+      Ask::get,         Ask::get,         Ask::get,          Ask::get,          Ask::head,
+      Ask::post_length, Ask::post_length, Ask::post_chunked, Ask::post_chunked, Ask::upgrade,
+      Ask::local,       Ask::redirect,    Ask::not_found,    Ask::malformed};
   return random.pick(asks);
 }
 
 Answer draw_answer(Random& random, Ask ask) {
   if (ask == Ask::upgrade && !random.one_in(4)) return Answer::switch_protocols;
   static constexpr Answer answers[] = {
-      Answer::length,     Answer::length,       Answer::length,    Answer::length,
-      Answer::length,     Answer::chunked,      Answer::chunked,   Answer::chunked,
-      Answer::chunked,    Answer::until_close,  Answer::no_content, Answer::not_modified,
-      Answer::malformed,  Answer::die_before_head, Answer::die_in_body, Answer::never};
+      Answer::length,    Answer::length,          Answer::length,      Answer::length,
+      Answer::length,    Answer::chunked,         Answer::chunked,     Answer::chunked,
+      Answer::chunked,   Answer::until_close,     Answer::no_content,  Answer::not_modified,
+      Answer::malformed, Answer::die_before_head, Answer::die_in_body, Answer::never};
   Answer answer = random.pick(answers);
   // It costs a minute of virtual time each.
   if (answer == Answer::never && !random.one_in(3)) answer = Answer::length;
@@ -130,7 +130,8 @@ std::string Script::target() const {
 }
 
 std::string Script::request_head() const {
-  if (ask == Ask::malformed) return malformed_requests[malformed_kind % std::size(malformed_requests)];
+  if (ask == Ask::malformed)
+    return malformed_requests[malformed_kind % std::size(malformed_requests)];
   std::string out = has_request_body() ? "POST " : ask == Ask::head ? "HEAD " : "GET ";
   out += target() + (http10 ? " HTTP/1.0\r\n" : " HTTP/1.1\r\n");
   out += "Host: sim.test\r\n";
@@ -238,9 +239,9 @@ Script draw_script(Random& random, std::uint32_t id) {
 }
 
 std::string to_string(const Script& s) {
-  static constexpr const char* asks[] = {"get",     "head",  "post_length", "post_chunked",
-                                         "upgrade", "local", "redirect",    "not_found",
-                                         "malformed"};
+  static constexpr const char* asks[] = {"get",          "head",      "post_length",
+                                         "post_chunked", "upgrade",   "local",
+                                         "redirect",     "not_found", "malformed"};
   static constexpr const char* answers[] = {
       "length",           "chunked",   "until_close",     "no_content",  "not_modified",
       "switch_protocols", "malformed", "die_before_head", "die_in_body", "never"};

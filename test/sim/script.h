@@ -37,7 +37,7 @@ enum class Answer : std::uint8_t {
 // How the client behaves.
 enum class Conduct : std::uint8_t {
   good,
-  half_close,     // ends its side when the request is out
+  half_close,  // ends its side when the request is out
   slow_reader,
   abort_sending,  // goes away in the middle of the request
   abort_reading,  // goes away in the middle of the response

@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <string>
 
-#include "random.h"
 #include "ringside/config/snapshot.h"
 #include "ringside/net/address.h"
+
+#include "random.h"
 #include "sim_kernel.h"
 
 namespace ringside::sim {
@@ -20,10 +21,10 @@ struct Settings {
   bool zero_copy = false;
   std::uint32_t zero_copy_bytes_min = 1;
   std::uint32_t buffered_bytes_max = 256 * 1024;
-  std::uint32_t connections_max = 1000;       // client connections a ring
-  std::uint32_t server_connections_max = 0;   // 0: none
-  bool scarce = false;                        // some of the above are far too small
-  bool end_early = false;                     // a drain, or a stop, while clients are at work
+  std::uint32_t connections_max = 1000;      // client connections a ring
+  std::uint32_t server_connections_max = 0;  // 0: none
+  bool scarce = false;                       // some of the above are far too small
+  bool end_early = false;                    // a drain, or a stop, while clients are at work
   bool end_by_stop = false;
 };
 

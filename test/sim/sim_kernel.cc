@@ -48,13 +48,14 @@ int fill_probe(io_uring_probe& probe, unsigned count, const KernelAbilities& abi
 }
 
 int update_buffers(BufferGroups& buffers, const io_uring_rsrc_update2& update) {
-  return buffers.update_table(update.offset,
-                              reinterpret_cast<const iovec*>(static_cast<std::uintptr_t>(update.data)),
-                              update.nr);
+  return buffers.update_table(
+      update.offset, reinterpret_cast<const iovec*>(static_cast<std::uintptr_t>(update.data)),
+      update.nr);
 }
 
 int register_buffers2(BufferGroups& buffers, const io_uring_rsrc_register& request) {
-  if ((request.flags & IORING_RSRC_REGISTER_SPARSE) != 0) return buffers.register_sparse(request.nr);
+  if ((request.flags & IORING_RSRC_REGISTER_SPARSE) != 0)
+    return buffers.register_sparse(request.nr);
   return buffers.register_table(
       reinterpret_cast<const iovec*>(static_cast<std::uintptr_t>(request.data)), request.nr);
 }
@@ -237,7 +238,9 @@ void SimKernel::try_features(unsigned, ring::Features& features) {
   features.message_ring = abilities_.message_ring;
 }
 
-int SimKernel::open_event() { return core_.files.open(std::make_shared<EventFile>()); }
+int SimKernel::open_event() {
+  return core_.files.open(std::make_shared<EventFile>());
+}
 
 void SimKernel::signal_event(int fd) {
   auto file = core_.files.get(fd);
@@ -245,7 +248,9 @@ void SimKernel::signal_event(int fd) {
   static_cast<EventFile&>(*file).signal();
 }
 
-void SimKernel::close_event(int fd) { core_.files.close(fd); }
+void SimKernel::close_event(int fd) {
+  core_.files.close(fd);
+}
 
 std::size_t SimKernel::operations_in_flight() const {
   std::size_t count = 0;

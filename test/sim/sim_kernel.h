@@ -5,8 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "core.h"
 #include "ringside/ring/kernel_port.h"
+
+#include "core.h"
 #include "sim_ring.h"
 
 namespace ringside::sim {

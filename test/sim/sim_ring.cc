@@ -14,7 +14,9 @@ constexpr std::int32_t cancelled(const Op& op) {
   return op.done_bytes != 0 ? static_cast<std::int32_t>(op.done_bytes) : -ECANCELED;
 }
 
-bool zero_copy(const Op& op) { return op.sqe.opcode == IORING_OP_SEND_ZC; }
+bool zero_copy(const Op& op) {
+  return op.sqe.opcode == IORING_OP_SEND_ZC;
+}
 
 }  // namespace
 
@@ -215,6 +217,17 @@ void SimRing::remove(Op& op) {
   // Those who still have a reference to the operation shall not hold its file open.
   auto file = std::exchange(keep->file, nullptr);
   auto hold = std::exchange(keep->hold, nullptr);
+}
+
+std::string SimRing::describe_operations() const {
+  std::string out;
+  for (const auto& op : ops_) {
+    out += out.empty() ? "op " : ", op ";
+    out += std::to_string(op->sqe.opcode) + " on " + std::to_string(op->sqe.fd);
+    if (op->file != nullptr) out += " (" + op->file->describe() + ")";
+    out += op->late ? " late" : op->queued ? " queued" : op->waiting ? " waiting" : " lost";
+  }
+  return out;
 }
 
 void SimRing::wait_for(Op& op) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "buffer_groups.h"
@@ -49,6 +50,8 @@ class SimRing : public std::enable_shared_from_this<SimRing> {
 
   bool has_work() const { return !ready_.empty() || !posted_.empty() || !overflow_.empty(); }
   std::size_t in_flight() const { return ops_.size(); }
+  // For messages: which operations wait, and for what.
+  std::string describe_operations() const;
   unsigned completion_entries() const { return static_cast<unsigned>(cqes_.size()); }
   Core& core() { return core_; }
   BufferGroups& buffers() { return buffers_; }

@@ -78,7 +78,9 @@ base::Result<net::Address> SimSys::peer_address(int fd) {
   return out;
 }
 
-void SimSys::close(int fd) { core_.files.close(fd); }
+void SimSys::close(int fd) {
+  core_.files.close(fd);
+}
 
 int SimSys::remove_stale_unix_socket(const net::Address& address) {
   return core_.network.unlink(address);

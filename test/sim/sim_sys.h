@@ -1,8 +1,9 @@
 // The simulated system calls behind net::SysPort.
 #pragma once
 
-#include "core.h"
 #include "ringside/net/sys_port.h"
+
+#include "core.h"
 
 namespace ringside::sim {
 

@@ -44,6 +44,10 @@ SimulationResult Simulation::run() {
   if (options_.sabotage == Sabotage::none) faults.draw();
   for (Fault fault : options_.without)
     faults.set(fault, 0);
+  // What ends an operation waits in the queue until the kernel takes it, as far as there is room.
+  if (faults.enabled(Fault::persistent_refusal)) {
+    settings_.ring_entries = std::max(settings_.ring_entries, 256U);
+  }
   if (faults.hit(Fault::pool_exhaustion)) {
     referee_.relax_all();
     make_scarce(settings_, random_);
@@ -295,7 +299,11 @@ void Simulation::check_rest() {
 
 SimulationResult Simulation::result() {
   SimulationResult out;
-  if (options_.verbose) std::printf("%s\n%s\n", to_string(settings_).c_str(), state().c_str());
+  if (options_.verbose) {
+    std::printf("%s\n%s\n", to_string(settings_).c_str(), state().c_str());
+    for (std::size_t i = 0; i < world_.sim_kernel().rings(); ++i)
+      std::printf("ring %zu: %s\n", i, world_.sim_kernel().ring(i).describe_operations().c_str());
+  }
   out.violation = referee_.violation();
   out.faults = world_.faults().counts();
   out.turns = turns_;

@@ -8,12 +8,13 @@
 #include <string_view>
 #include <vector>
 
-#include "client_peer.h"
-#include "referee.h"
 #include "ringside/base/logger.h"
 #include "ringside/config/snapshot.h"
 #include "ringside/net/listener_set.h"
 #include "ringside/proxy/worker.h"
+
+#include "client_peer.h"
+#include "referee.h"
 #include "sabotage.h"
 #include "settings.h"
 #include "sim_world.h"

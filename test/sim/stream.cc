@@ -119,8 +119,7 @@ int Stream::write(const char* data, std::size_t bytes, const std::shared_ptr<voi
 
 void Stream::expect(Segment segment) {
   if (medium_.faults.hit(Fault::stall)) {
-    stall_until(medium_.clock.now_ns() +
-                medium_.random.between(millisecond_ns, 5 * second_ns));
+    stall_until(medium_.clock.now_ns() + medium_.random.between(millisecond_ns, 5 * second_ns));
   }
   segment.due_ns = std::max({segment.due_ns, last_due_ns_, stalled_until_ns_});
   last_due_ns_ = segment.due_ns;
@@ -235,7 +234,9 @@ void Stream::cut() {
   if (peer != nullptr) peer->reset_arrived();
 }
 
-int Stream::take_error() { return std::exchange(error_, 0); }
+int Stream::take_error() {
+  return std::exchange(error_, 0);
+}
 
 unsigned Stream::poll_events() const {
   unsigned events = 0;

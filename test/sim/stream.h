@@ -9,9 +9,10 @@
 #include <string>
 #include <string_view>
 
+#include "ringside/net/address.h"
+
 #include "faults.h"
 #include "random.h"
-#include "ringside/net/address.h"
 #include "sim_clock.h"
 
 namespace ringside::sim {

@@ -21,8 +21,7 @@ std::uint32_t id_in(const std::string& start_line) {
 
 }  // namespace
 
-UpstreamConnection::UpstreamConnection(Core& core, Referee& referee,
-                                       std::shared_ptr<Stream> stream)
+UpstreamConnection::UpstreamConnection(Core& core, Referee& referee, std::shared_ptr<Stream> stream)
     : PeerConnection(core), referee_(referee) {
   attach(std::move(stream));
 }
@@ -116,6 +115,8 @@ void UpstreamConnection::answer(Course& c) {
   send(s.response_head());
   send(s.response_body());
   after_ = After::next;
+  // An answer to HEAD does not show that its end is the connection's.
+  if (s.answer == Answer::until_close && s.ask == Ask::head) referee_.idle_closed();
   if (s.answer == Answer::until_close || s.answer == Answer::malformed || s.server_close) {
     after_ = After::end;
   }
@@ -197,7 +198,9 @@ void UpstreamConnection::on_end() {
   if (!tunnel_ || drained()) close();
 }
 
-void UpstreamConnection::on_error(int) { close(); }
+void UpstreamConnection::on_error(int) {
+  close();
+}
 
 UpstreamServer::UpstreamServer(Core& core, Referee& referee, const net::Address& address)
     : core_(core), referee_(referee) {

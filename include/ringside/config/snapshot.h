@@ -53,7 +53,7 @@ struct Limits {
 struct Server {
   std::uint32_t rings = 0;            // 0 = "auto"
   std::uint32_t ring_entries = 1024;  // submission queue
-  std::uint32_t buffers = 4096;        // receive buffers a ring; a power of two
+  std::uint32_t buffers = 4096;       // receive buffers a ring; a power of two
   std::uint32_t buffer_bytes = 16'384;
   std::string server_name = "ringside";  // Server field of answers made here, Via pseudonym
   bool zero_copy = false;                // send large pieces with SEND_ZC (see docs)

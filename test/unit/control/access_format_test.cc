@@ -78,7 +78,8 @@ class Parsed {
     std::vector<std::string> names;
     simdjson::dom::object object;
     EXPECT_EQ(root_.get(object), simdjson::SUCCESS);
-    for (const auto field : object) names.emplace_back(field.key);
+    for (const auto field : object)
+      names.emplace_back(field.key);
     return names;
   }
 
