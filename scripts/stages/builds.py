@@ -100,6 +100,8 @@ def simulation(program: pathlib.Path, name: str, *arguments: str) -> bool:
     if done.status != 0:
         print(f'  FAIL {name}: ringside-sim {" ".join(arguments)}')
         show(done, 30)
+    else:
+        done.log.unlink(missing_ok=True)
     return done.status == 0
 
 

@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import os
 import pathlib
-import shutil
 import sys
 import time
 import traceback
@@ -88,7 +87,9 @@ def main(arguments: list[str]) -> int:
             print(f'{stage.name:12} {stage.what}')
         return 0
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    shutil.rmtree(LOGS, ignore_errors=True)
+    # Not the folder: another run in this tree may be writing there.
+    for old in LOGS.glob('sim-*.log'):
+        old.unlink(missing_ok=True)
     os.environ.setdefault('LANG', 'C.UTF-8')
     started = time.monotonic()
     chosen = [s for s in STAGES if (s.name in options.stages if options.stages

@@ -5,10 +5,10 @@
 
 namespace ringside::app {
 
-constexpr int exit_ok = 0;
-constexpr int exit_failure = 1;
-constexpr int exit_usage = 2;
-constexpr int exit_config = 78;  // EX_CONFIG of sysexits.h
+inline constexpr int exit_ok = 0;
+inline constexpr int exit_failure = 1;
+inline constexpr int exit_usage = 2;
+inline constexpr int exit_config = 78;  // EX_CONFIG of sysexits.h
 
 int run_command(const Arguments& arguments);
 int check_command(const Arguments& arguments);

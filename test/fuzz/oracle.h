@@ -13,7 +13,7 @@
 #include "ringside/base/arena.h"
 #include "ringside/http/parser.h"
 
-#include "outcome.h"
+#include "../unit/http/outcome.h"
 #include "scan.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes);

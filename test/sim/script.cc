@@ -12,8 +12,8 @@ constexpr const char* malformed_requests[] = {
     "GET /e/x HTTP/1.1\r\nHost: sim.test\r\nBad Name: x\r\n\r\n",
     "GET /e/x HTTP/1.1\r\n\r\n",
     "GET /e/x HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
-    "POST /e/x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: "
-    "chunked\r\n\r\n0\r\n\r\n",
+    ("POST /e/x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n"
+     "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
     "POST /e/x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
     "GET /e/x HTTP/1.1\r\nHost: a\r\nX: 1\r\n folded\r\n\r\n",
     "GET /e/x HTTP/2.5\r\nHost: a\r\n\r\n",

@@ -1,0 +1,224 @@
+// A worker on the real kernel: its own client and upstream in one thread, so that what it allocates
+// can be counted.
+#include "ringside/proxy/worker.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "counting_allocator.h"
+
+namespace ringside::proxy {
+namespace {
+
+struct SilentLogger final : base::Logger {
+  void log(base::LogLevel, std::string_view, std::string_view) override {}
+};
+
+// Counts; keeps the last record of the proxying listener. Allocates nothing.
+struct Records final : AccessSink {
+  void record(const AccessRecord& record) override {
+    if (record.listener == "web") {
+      ++count;
+      status = record.status;
+      end = record.end;
+      tries = record.tries;
+      reused = record.reused;
+    }
+  }
+  int count = 0;
+  std::uint16_t status = 0;
+  std::uint8_t tries = 0;
+  bool reused = false;
+  EndReason end;
+};
+
+config::Listen listen(std::string name) {
+  config::Listen out;
+  out.name = std::move(name);
+  config::Endpoint any;
+  any.text = "127.0.0.1:0";
+  any.host = "127.0.0.1";
+  out.addresses = {any};
+  return out;
+}
+
+config::Route respond(std::string path, std::string body) {
+  config::Route route;
+  route.path = std::move(path);
+  route.respond = config::Respond{.status = 200, .body = std::move(body), .headers = {}};
+  return route;
+}
+
+// "web" proxies "/up/*" to "origin", which answers `origin_body`.
+config::SnapshotRef snapshot(const std::string& origin_body, std::uint16_t origin_port) {
+  auto out = std::make_shared<config::Snapshot>();
+  out->listens = {listen("web"), listen("origin")};
+  out->timeouts.linger_ms = 50;
+  config::Upstream upstream;
+  upstream.name = "app";
+  config::UpstreamServer server;
+  server.endpoint.host = "127.0.0.1";
+  server.endpoint.port = origin_port;
+  server.endpoint.text = "127.0.0.1:" + std::to_string(origin_port);
+  upstream.servers = {server};
+  out->upstreams = {upstream};
+  config::Site web;
+  web.hosts = {"*"};
+  web.listens = {0};
+  config::Route proxied;
+  proxied.path = "/up/*";
+  proxied.upstream = 0;
+  web.routes = {proxied};
+  config::Site origin;
+  origin.hosts = {"*"};
+  origin.listens = {1};
+  origin.routes = {respond("/*", origin_body)};
+  out->sites = {web, origin};
+  return out;
+}
+
+void no_sleep(unsigned) {}
+
+class WorkerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    net::ListenerSet listeners(net::real_sys());
+    ASSERT_TRUE(listeners.open(*snapshot("", 1), 1, no_sleep).empty());
+    web_ = listeners.listeners()[0].address;
+    origin_port_ = listeners.listeners()[1].address.port();
+    runtime_ = std::make_shared<Runtime>(snapshot("one", origin_port_), 1);
+    auto worker = Worker::create({.kernel = ring::real_kernel(),
+                                  .sys = net::real_sys(),
+                                  .logger = logger_,
+                                  .access = &records_,
+                                  .connections_max = 64},
+                                 runtime_, listeners.release());
+    ASSERT_TRUE(worker.has_value()) << ring::Ring::explain(worker.error());
+    worker_ = std::move(*worker);
+  }
+  void TearDown() override {
+    for (int fd : clients_)
+      ::close(fd);
+    worker_->request_drain();
+    while (!worker_->finished())
+      worker_->run_once(100);
+    Worker::Holdings held = worker_->holdings();
+    EXPECT_EQ(held.client_connections + held.exchanges + held.upstream_connections + held.leases +
+                  held.arena_chunks + held.slices,
+              0U);
+  }
+
+  int connect() {
+    int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(::connect(fd, web_.raw(), web_.length()), 0);
+    clients_.push_back(fd);
+    return fd;
+  }
+  void send(int fd, std::string_view bytes) {
+    ASSERT_EQ(::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL), ssize_t(bytes.size()));
+  }
+  // Turns the loop until the client has `bytes` bytes, or the connection's end.
+  std::size_t receive(int fd, char* out, std::size_t bytes) {
+    std::size_t have = 0;
+    for (int turns = 0; have < bytes && turns < 5000; ++turns) {
+      worker_->run_once(1);
+      ssize_t got = ::recv(fd, out + have, bytes - have, MSG_DONTWAIT);
+      if (got == 0) break;
+      if (got > 0) have += std::size_t(got);
+      if (got > 0 && std::string_view(out, have).ends_with(expected_end_)) break;
+    }
+    return have;
+  }
+  std::string get(int fd, std::string_view path) {
+    send(fd, "GET " + std::string(path) + " HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    char out[4096];
+    return {out, receive(fd, out, sizeof out)};
+  }
+
+  SilentLogger logger_;
+  Records records_;
+  net::Address web_;
+  std::uint16_t origin_port_ = 0;
+  RuntimeRef runtime_;
+  std::unique_ptr<Worker> worker_;
+  std::vector<int> clients_;
+  std::string_view expected_end_ = "\r\n\r\none";
+};
+
+TEST_F(WorkerTest, proxies_and_reuses_the_server_connection) {
+  int client = connect();
+  EXPECT_TRUE(get(client, "/up/a").starts_with("HTTP/1.1 200 OK\r\n"));
+  EXPECT_FALSE(records_.reused);
+  EXPECT_TRUE(get(client, "/up/b").starts_with("HTTP/1.1 200 OK\r\n"));
+  EXPECT_TRUE(records_.reused);
+  EXPECT_EQ(records_.count, 2);
+  EXPECT_EQ(records_.end.cause, Cause::complete);
+  EXPECT_EQ(worker_->pool_counters().connects, 1U);
+}
+
+TEST_F(WorkerTest, steady_state_allocates_nothing) {
+  static constexpr std::string_view request =
+      "GET /up/x HTTP/1.1\r\nHost: a.test\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n";
+  std::vector<int> fds;
+  for (int i = 0; i < 8; ++i)
+    fds.push_back(connect());
+  char out[4096];
+  auto round = [&] {
+    for (int fd : fds)
+      send(fd, request);
+    for (int fd : fds)
+      ASSERT_GT(receive(fd, out, sizeof out), 0U);
+  };
+  for (int i = 0; i < 50; ++i)
+    round();
+  int before = records_.count;
+  test::AllocationCount allocations;
+  for (int i = 0; i < 200; ++i)
+    round();
+  EXPECT_EQ(allocations.count(), 0U) << "for " << records_.count - before << " requests";
+  EXPECT_EQ(records_.count - before, 1600);
+}
+
+TEST_F(WorkerTest, an_exchange_keeps_the_configuration_that_it_began_with) {
+  int client = connect();
+  send(client, "POST /up/x HTTP/1.1\r\nHost: a.test\r\nContent-Length: 4\r\n\r\n");
+  while (worker_->holdings().exchanges == 0)
+    worker_->run_once(1);
+  // The new one has no upstream at all.
+  auto changed = std::make_shared<config::Snapshot>(*snapshot("one", origin_port_));
+  changed->upstreams.clear();
+  changed->sites[0].routes = {respond("/*", "changed")};
+  worker_->request_swap(std::make_shared<Runtime>(changed, 1, runtime_.get()));
+  for (int i = 0; i < 3; ++i)
+    worker_->run_once(1);
+  send(client, "body");
+  char out[4096];
+  std::string first(out, receive(client, out, sizeof out));
+  EXPECT_TRUE(first.starts_with("HTTP/1.1 200 OK\r\n")) << first;
+  EXPECT_NE(first.find("Via: 1.1 ringside"), std::string::npos) << "from the server";
+  expected_end_ = "changed";
+  std::string rest = get(client, "/up/x");
+  EXPECT_TRUE(rest.ends_with("changed")) << rest;
+}
+
+TEST_F(WorkerTest, says_why_an_exchange_ended) {
+  int client = connect();
+  expected_end_ = "Nothing is served here.\n";
+  EXPECT_TRUE(get(client, "/none").starts_with("HTTP/1.1 404 Not Found\r\n"));
+  EXPECT_EQ(records_.end, (EndReason{base::Origin::client, Stage::route, Cause::not_found}));
+  send(client, "GET /up/x HTTP/1.1\r\nHost: a.test\r\nBad Name: x\r\n\r\n");
+  char out[4096];
+  expected_end_ = "never";
+  std::string answer(out, receive(client, out, sizeof out));
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 400 Bad Request\r\n")) << answer;
+  EXPECT_EQ(records_.end, (EndReason{base::Origin::client, Stage::read_head, Cause::bad_message}));
+  EXPECT_EQ(records_.count, 2);
+}
+
+}  // namespace
+}  // namespace ringside::proxy
