@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import os
 import pathlib
+import signal
 import sys
 import time
 import traceback
@@ -86,6 +87,8 @@ def main(arguments: list[str]) -> int:
         for stage in STAGES:
             print(f'{stage.name:12} {stage.what}')
         return 0
+    # As Ctrl-C: what a stage has started ends with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     # Not the folder: another run in this tree may be writing there.
     for old in LOGS.glob('sim-*.log'):

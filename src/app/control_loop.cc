@@ -85,23 +85,18 @@ class ControlLoop {
 
 }  // namespace
 
-void block_signals() {
+int block_signals() {
   const sigset_t set = handled_signals();
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   // A log that reached the size limit is an error of write(2), not the end of the process.
   ::signal(SIGXFSZ, SIG_IGN);
+  return ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-bool control_loop(RingThreads& rings, control::LogWriter& log) {
-  const sigset_t set = handled_signals();
-  const int signals = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (signals < 0) {
-    log.log(LogLevel::error, "signal", std::string("signalfd: ") + std::strerror(errno));
-    rings.request_stop();
-  }
+bool control_loop(RingThreads& rings, control::LogWriter& log, int signals) {
   const bool asked = ControlLoop(rings, log).run(signals);
-  if (signals >= 0) ::close(signals);
+  ::close(signals);
   return asked;
 }
 

@@ -8,11 +8,13 @@
 namespace ringside::app {
 
 // Signals that the main thread takes by a descriptor. Block them before any thread is started, so
-// that every thread inherits that.
-void block_signals();
+// that every thread inherits that; and before clients can take the last descriptor. Returns the
+// descriptor, or -1 with errno.
+int block_signals();
 
 // Waits for signals and writes logs, until all rings have finished. True: they did because they
 // were told to.
-bool control_loop(RingThreads& rings, control::LogWriter& log);
+// Closes `signals`.
+bool control_loop(RingThreads& rings, control::LogWriter& log, int signals);
 
 }  // namespace ringside::app

@@ -1,6 +1,8 @@
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -74,7 +76,8 @@ std::vector<proxy::AccessSink*> access_sinks(control::LogWriter& log, unsigned r
   return sinks;
 }
 
-int serve(const config::SnapshotRef& snapshot, const Plan& plan, control::LogWriter& log) {
+int serve(const config::SnapshotRef& snapshot, const Plan& plan, control::LogWriter& log,
+          int signals) {
   const StartFailure failure(*snapshot, log);
   const auto listeners = bind(*snapshot, plan.rings, failure);
   if (listeners.empty()) return exit_failure;
@@ -96,7 +99,7 @@ int serve(const config::SnapshotRef& snapshot, const Plan& plan, control::LogWri
   log.log(LogLevel::info, "start", features);
   log.log(LogLevel::info, "ready", ready_text(*snapshot, listeners));
 
-  const bool asked = control_loop(rings, log);
+  const bool asked = control_loop(rings, log, signals);
   resolver.stop();
   if (!asked) {
     failure.say("stop", "the rings ended without having been told to");
@@ -112,7 +115,11 @@ int run_command(const Arguments& arguments) {
   const config::SnapshotRef snapshot = load_or_complain(arguments.config);
   if (snapshot == nullptr) return exit_config;
 
-  block_signals();
+  const int signals = block_signals();
+  if (signals < 0) {
+    complain(std::string("signalfd: ") + std::strerror(errno));
+    return exit_failure;
+  }
   raise_descriptor_limit();
   const unsigned rings = snapshot->server.rings != 0 ? snapshot->server.rings : auto_rings();
   const Plan plan = make_plan(*snapshot, current_limits(), rings);
@@ -124,7 +131,7 @@ int run_command(const Arguments& arguments) {
   }
   for (const std::string& advice : plan.advice)
     (*log)->log(LogLevel::warn, "limits", advice);
-  const int status = serve(snapshot, plan, **log);
+  const int status = serve(snapshot, plan, **log, signals);
   (*log)->finish(final_flush_ms);
   return status;
 }

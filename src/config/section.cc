@@ -133,7 +133,7 @@ void Value::complain_type(std::string_view expected) const {
   complain(join({"must be ", expected, ", not ", type_name(*node_)}));
 }
 
-void Value::warn(std::string message, std::string suggestion) const {
+void Value::warn(const std::string& message, std::string suggestion) const {
   context_->reporter.warning(place(), join({quote(name_), " ", message}), std::move(suggestion));
 }
 

@@ -58,7 +58,7 @@ class Value {
     complain(Complaint{std::move(message), std::move(suggestion)});
   }
   void complain_type(std::string_view expected) const;
-  void warn(std::string message, std::string suggestion = {}) const;
+  void warn(const std::string& message, std::string suggestion = {}) const;
 
  private:
   std::optional<std::string> expanded(bool& used) const;

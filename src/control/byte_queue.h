@@ -21,7 +21,7 @@ class ByteQueue {
   // `capacity` is rounded up to a power of two. A record may take at most half of it.
   explicit ByteQueue(std::size_t capacity)
       : capacity_(std::bit_ceil(capacity < 64 ? 64 : capacity)),
-        bytes_(std::make_unique<std::uint64_t[]>(capacity_ / word)) {}
+        bytes_(std::make_unique_for_overwrite<std::uint64_t[]>(capacity_ / word)) {}
   ByteQueue(const ByteQueue&) = delete;
   ByteQueue& operator=(const ByteQueue&) = delete;
 

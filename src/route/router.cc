@@ -99,7 +99,7 @@ void finish_node(PathNode& node) {
 void add_route(SiteTable& table, const config::Route& route) {
   const auto fresh = static_cast<std::uint32_t>(table.nodes.size());
   const std::string_view path = route.path;
-  std::uint32_t index = fresh;
+  std::uint32_t index = 0;
   if (path.ends_with("/*")) {
     const std::string_view prefix = path.substr(0, path.size() - 2);
     index = table.prefixes.map.find(prefix).value_or(fresh);

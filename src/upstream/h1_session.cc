@@ -222,8 +222,8 @@ void H1Session::on_received(ring::Lease lease) {
         break;
       case Reading::body_until_close:
       case Reading::tunnel:
-        more = deliver(std::move(lease));
-        break;
+        deliver(std::move(lease));
+        return;
       case Reading::nothing:
         // Bytes behind a complete response: this connection is out of step.
         reusable_ = false;

@@ -94,7 +94,8 @@ void ClientPeer::send_request(std::size_t at) {
   if (script.conduct == Conduct::half_close && holding_ == none) finish();
   if (script.conduct == Conduct::slow_reader) {
     const std::size_t bytes = 1 + script.response_bytes / 40;
-    set_pace({.bytes = bytes, .pause_ns = core_.random.between(1, 150) * millisecond_ns});
+    set_pace(
+        {.bytes = bytes, .pause_ns = core_.random.between(1, 150) * millisecond_ns, .steps = 80});
   }
   wake_after(0);
 }

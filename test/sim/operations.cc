@@ -157,9 +157,9 @@ int send_error(SimRing& ring, SocketFile& socket) {
   if (faults(ring).hit(Fault::send_no_buffers))
     return ring.core().random.coin() ? -ENOBUFS : -ENOMEM;
   if (faults(ring).hit(Fault::send_broken_pipe)) {
+    // As when the reset had come just before: ECONNRESET, or EPIPE after the peer's FIN.
     socket.stream()->cut();
-    socket.stream()->take_error();
-    return ring.core().random.coin() ? -EPIPE : -ECONNRESET;
+    return -socket.stream()->take_error();
   }
   return 0;
 }

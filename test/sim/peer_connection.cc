@@ -16,7 +16,7 @@ void PeerConnection::attach(std::shared_ptr<Stream> stream) {
   stream_ = std::move(stream);
   stream_->set_waker(this);
   if (core_.faults.hit(Fault::one_byte_peer)) {
-    pace_ = {.bytes = 1, .pause_ns = core_.random.between(1, 30) * millisecond_ns, .limit = 250};
+    pace_ = {.bytes = 1, .pause_ns = core_.random.between(1, 30) * millisecond_ns, .steps = 250};
   }
   wake_after(0);
 }
@@ -35,8 +35,7 @@ void PeerConnection::wake_after(std::uint64_t delay_ns) {
 }
 
 std::size_t PeerConnection::paced(std::size_t bytes) const {
-  const bool slow = pace_.bytes != 0 && bytes_sent_ + bytes_read_ < pace_.limit;
-  return slow ? std::min(bytes, pace_.bytes) : bytes;
+  return pace_.steps != 0 ? std::min(bytes, pace_.bytes) : bytes;
 }
 
 void PeerConnection::serve() {
@@ -45,8 +44,8 @@ void PeerConnection::serve() {
   for (bool moved = true; moved && !closed_;) {
     moved = write_some();
     if (!closed_) moved |= read_some();
-    const bool slow = pace_.bytes != 0 && bytes_sent_ + bytes_read_ < pace_.limit;
-    if (moved && slow) {
+    if (moved && pace_.steps != 0) {
+      --pace_.steps;
       pace_until_ns_ = core_.clock.now_ns() + pace_.pause_ns;
       return wake_after(pace_.pause_ns);
     }
@@ -98,7 +97,6 @@ bool PeerConnection::read_some() {
     }
     return true;
   }
-  bytes_read_ += static_cast<std::uint64_t>(result);
   on_data({buffer, static_cast<std::size_t>(result)});
   return true;
 }

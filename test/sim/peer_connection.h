@@ -37,11 +37,11 @@ class PeerConnection : public Wakeable {
   void finish();
   void close();
   void reset();
-  // Moves at most `bytes` at a time, with a pause after each, for the first `limit` bytes.
+  // Moves at most `bytes` at a time, with a pause after each, that many times.
   struct Pace {
     std::size_t bytes = 0;
     std::uint64_t pause_ns = 0;
-    std::size_t limit = ~std::size_t{0};
+    unsigned steps = 0;
   };
   void set_pace(const Pace& pace) { pace_ = pace; }
   void wake_after(std::uint64_t delay_ns);
@@ -64,7 +64,6 @@ class PeerConnection : public Wakeable {
   std::string out_;
   std::size_t out_at_ = 0;
   std::uint64_t bytes_sent_ = 0;
-  std::uint64_t bytes_read_ = 0;
   std::uint64_t send_limit_ = ~std::uint64_t{0};
   Pace pace_;
   std::uint64_t planned_ns_ = never_ns;  // of the next serve()

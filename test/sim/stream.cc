@@ -11,6 +11,10 @@ namespace ringside::sim {
 
 namespace {
 
+constexpr unsigned stalls_max = 12;  // of one direction of a connection
+constexpr std::uint64_t tuned_after_bytes = 4'000;
+constexpr std::size_t tuned_bytes = 4096;
+
 std::size_t draw_capacity(Medium& medium) {
   if (!medium.faults.hit(Fault::tiny_socket_buffers)) return medium.buffer_bytes;
   static constexpr std::size_t sizes[] = {1, 3, 16, 64, 128, 512, 1024, 1460, 4096, 16384};
@@ -119,7 +123,8 @@ int Stream::write(const char* data, std::size_t bytes, const std::shared_ptr<voi
 
 void Stream::expect(Segment segment) {
   if (medium_.faults.hit(Fault::stall)) {
-    stall_until(medium_.clock.now_ns() + medium_.random.between(millisecond_ns, 5 * second_ns));
+    const std::uint64_t pause_ns = medium_.random.between(millisecond_ns, 5 * second_ns);
+    if (++stalls_ <= stalls_max) stall_until(medium_.clock.now_ns() + pause_ns);
   }
   segment.due_ns = std::max({segment.due_ns, last_due_ns_, stalled_until_ns_});
   last_due_ns_ = segment.due_ns;
@@ -161,6 +166,9 @@ void Stream::take(Segment& segment) {
   if (segment.borrowed != nullptr) segment.owned.assign(segment.borrowed, segment.bytes);
   if (medium_.tamper) medium_.tamper(segment.owned);
   readable_ += segment.owned;
+  // Kernels enlarge the buffer of a connection that moves much; it keeps runs short, too.
+  received_ += segment.bytes;
+  if (received_ > tuned_after_bytes) capacity_ = std::max(capacity_, tuned_bytes);
   if (medium_.faults.hit(Fault::connection_reset)) cut();
 }
 

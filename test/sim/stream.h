@@ -124,6 +124,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::size_t incoming_bytes_ = 0;
   std::uint64_t last_due_ns_ = 0;
   std::uint64_t stalled_until_ns_ = 0;
+  std::uint64_t received_ = 0;
+  unsigned stalls_ = 0;
 
   int error_ = 0;
   bool fin_arrived_ = false;

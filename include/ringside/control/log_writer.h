@@ -17,7 +17,7 @@ namespace ringside::control {
 struct LogWriterOptions {
   config::Log log;
   unsigned rings = 1;
-  std::size_t access_queue_bytes = 1 << 20;  // per ring
+  std::size_t access_queue_bytes = 8 << 20;  // per ring; touched only as far as it fills
   std::size_t event_queue_places = 256;      // of 1 KiB
 };
 

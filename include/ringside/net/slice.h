@@ -76,7 +76,7 @@ class SliceQueue {
       bytes -= head_->size;
       pop();
     }
-    if (bytes > 0) {
+    if (bytes > 0 && head_ != nullptr) {
       head_->data += bytes;
       head_->size -= static_cast<std::uint32_t>(bytes);
     }

@@ -61,7 +61,9 @@ TEST(MakePlan, CountsRegisteredBuffersOnlyWhenThereAreSome) {
   auto snapshot = snapshot_with(100);
   const std::uint64_t without = make_plan(snapshot, {}, 1).locked_bytes;
   snapshot.server.zero_copy = true;
-  EXPECT_EQ(make_plan(snapshot, {}, 1).locked_bytes - without, 256U * 16'384U);
+  const config::Server& server = snapshot.server;
+  EXPECT_EQ(make_plan(snapshot, {}, 1).locked_bytes - without,
+            std::uint64_t{server.buffers} * server.buffer_bytes);
   EXPECT_EQ(make_plan(snapshot, {}, 3).locked_bytes, 3 * make_plan(snapshot, {}, 1).locked_bytes);
 }
 
