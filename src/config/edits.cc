@@ -117,7 +117,7 @@ void read_respond_headers(Section& section, Respond& respond) {
     if (auto complaint = check_field_value(*text)) {
       entry.value.complain(*complaint);
     } else {
-      respond.headers.emplace_back(*name, std::move(*text));
+      respond.headers.emplace_back(*name, *text);
     }
   }
 }

@@ -35,6 +35,7 @@ void read_upstream_name(const Value& value, const Draft& draft, Route& route) {
     return;
   }
   std::vector<std::string_view> names;
+  names.reserve(draft.upstream_names.size());
   for (const auto& [known, index] : draft.upstream_names)
     names.push_back(known);
   std::string suggestion = suggest(*name, names);
