@@ -86,6 +86,7 @@ template <typename T>
 std::optional<T> choice(const Value& value,
                         const std::vector<std::pair<std::string_view, T>>& words) {
   std::vector<std::string_view> names;
+  names.reserve(words.size());
   for (const auto& [name, meaning] : words)
     names.push_back(name);
   const auto text = value.text(join({"one of ", quote_list(names)}));

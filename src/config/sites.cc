@@ -25,6 +25,7 @@ void read_site_listens(const Value& value, const Draft& draft, Site& site) {
     const auto found = draft.listen_names.find(name);
     if (found == draft.listen_names.end()) {
       std::vector<std::string_view> names;
+      names.reserve(draft.listen_names.size());
       for (const auto& [known, index] : draft.listen_names)
         names.push_back(known);
       element.complain(join({"names ", quote(name), ", but there is no such listener"}),
