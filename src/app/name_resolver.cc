@@ -201,7 +201,7 @@ void NameResolver::State::work(const std::shared_ptr<State>& state) {
   }
 }
 
-NameResolver::NameResolver(std::vector<ResolverTarget> targets, base::Logger& logger,
+NameResolver::NameResolver(const std::vector<ResolverTarget>& targets, base::Logger& logger,
                            Resolve resolve)
     : state_(std::make_shared<State>(logger, std::move(resolve))) {
   for (const ResolverTarget& target : targets) {

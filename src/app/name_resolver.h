@@ -39,7 +39,7 @@ std::vector<ResolverTarget> resolver_targets(const config::Snapshot& snapshot,
 class NameResolver {
  public:
   // `logger` must live until stop() or the destructor has returned.
-  NameResolver(std::vector<ResolverTarget> targets, base::Logger& logger,
+  NameResolver(const std::vector<ResolverTarget>& targets, base::Logger& logger,
                Resolve resolve = resolve_by_system);
   ~NameResolver();
   NameResolver(const NameResolver&) = delete;

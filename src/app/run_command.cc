@@ -71,6 +71,7 @@ std::string ready_text(const config::Snapshot& snapshot,
 
 std::vector<proxy::AccessSink*> access_sinks(control::LogWriter& log, unsigned rings) {
   std::vector<proxy::AccessSink*> sinks;
+  sinks.reserve(rings);
   for (unsigned ring = 0; ring < rings; ++ring)
     sinks.push_back(log.access(ring));
   return sinks;
