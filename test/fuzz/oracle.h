@@ -14,7 +14,7 @@
 #include "ringside/http/parser.h"
 
 #include "../unit/http/outcome.h"
-#include "scan.h"
+#include "../../src/http/scan.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes);
 
