@@ -93,7 +93,8 @@ double tightest(const std::string& root, const Hierarchy& hierarchy) {
   if (!mount) return 0;
   double result = 0;
   for (std::string path = path_in_mount(*mount, hierarchy.group);;) {
-    const std::string folder = root + mount->point + path;
+    std::string folder = root;
+    folder.append(mount->point).append(path);
     const double quota = hierarchy.unified ? quota_v2(folder) : quota_v1(folder);
     if (quota > 0 && (result == 0 || quota < result)) result = quota;
     if (path.empty()) return result;

@@ -151,6 +151,7 @@ void NameResolver::State::publish(const std::string& name, Name& entry,
   if (texts == entry.known) return;
   for (const auto& server : entry.servers) {
     std::vector<net::Address> with_ports;
+    with_ports.reserve(addresses.size());
     for (const net::Address& address : addresses) {
       with_ports.push_back(with_port(address, server->config().endpoint.port));
     }
