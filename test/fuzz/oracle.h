@@ -13,8 +13,8 @@
 #include "ringside/base/arena.h"
 #include "ringside/http/parser.h"
 
-#include "../unit/http/outcome.h"
 #include "../../src/http/scan.h"
+#include "../unit/http/outcome.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes);
 
