@@ -20,7 +20,8 @@ def script() -> str:
     modules = ' '.join(f'-k e2e.{module}.' for module in E2E_MODULES)
     lines = ['failed=0', 'echo "lab kernel $(uname -r)"']
     for program in programs:
-        lines.append(f'echo "@@ {program.name}"; {program} --gtest_color=no || failed=1')
+        lines.append(f'echo "@@ {program.name}"; {program} --gtest_color=no || '
+                     f'{{ failed=1; echo "@@! {program.name} $?"; }}')
     lines += [
         'echo "@@ conformance"; /usr/bin/python3 test/support/runner.py -j 6 conformance || failed=1',
         f'echo "@@ e2e"; /usr/bin/python3 test/support/runner.py -j 3 e2e {modules} || failed=1',
@@ -42,6 +43,9 @@ def lab(_: bool) -> Outcome:
                env={'RINGSIDE_TEST_SLOWDOWN': '5', 'PYTHONDONTWRITEBYTECODE': '1',
                     'RINGSIDE': str(ROOT / 'build' / 'ringside')})
     inside = Outcome()
+    for name, status in re.findall(r'^@@! (\S+) (\d+)$', done.text, re.M):
+        if int(status) != 1:  # GoogleTest ends with 1 when a test failed: this one broke off
+            inside.failed.append(f'{name} (exit status {status})')
     for section in re.split(r'^@@ ', done.text, flags=re.M)[1:]:
         name = section.split('\n', 1)[0]
         results = read_runner_output(section) if name in ('conformance', 'e2e') else read_gtest_output(section)

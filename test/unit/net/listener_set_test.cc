@@ -53,8 +53,9 @@ bool accepts(const Address& address) {
 class ListenerSetTest : public testing::Test {
  protected:
   ListenerSetTest() {
-    char name[] = "/tmp/ringside-unit-XXXXXX";
-    folder_ = ::mkdtemp(name);
+    const char* parent = std::getenv("TMPDIR");
+    folder_ = std::string(parent != nullptr ? parent : "/tmp") + "/ringside-unit-XXXXXX";
+    if (::mkdtemp(folder_.data()) == nullptr) std::abort();
     sleeps = 0;
   }
   ~ListenerSetTest() override {
