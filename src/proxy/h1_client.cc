@@ -1,6 +1,5 @@
 #include "h1_client.h"
 
-#include <cstring>
 #include <new>
 #include <utility>
 
@@ -362,12 +361,9 @@ bool H1Client::send_head(http::HeadWriter& head, const ResponseFraming& framing)
 
 bool H1Client::send_body(ring::Lease piece) {
   if (chunked_response_ && !tunnel_) {
-    char line[2 + 18];
-    std::memcpy(line, "\r\n", 2);
-    std::size_t skip = first_chunk_ ? 2 : 0;
-    std::size_t bytes = 2 + http::write_chunk_size(piece.size(), line + 2);
+    http::ChunkLine line(piece.size(), first_chunk_);
     first_chunk_ = false;
-    if (!stream_.send_copy({line + skip, bytes - skip})) return false;
+    if (!stream_.send_copy(line.text())) return false;
   }
   return stream_.send_lease(std::move(piece));
 }

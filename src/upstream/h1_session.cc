@@ -1,7 +1,7 @@
 #include "h1_session.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cerrno>
 #include <new>
 #include <utility>
 
@@ -161,12 +161,9 @@ bool H1Session::send_head(http::HeadWriter& head, const RequestFraming& framing)
 bool H1Session::send_body(ring::Lease piece) {
   if (send_failed_) return true;  // the response decides now
   if (chunked_request_ && !tunnel_) {
-    char line[2 + 18];
-    std::memcpy(line, "\r\n", 2);
-    std::size_t skip = first_chunk_ ? 2 : 0;
-    std::size_t bytes = 2 + http::write_chunk_size(piece.size(), line + 2);
+    http::ChunkLine line(piece.size(), first_chunk_);
     first_chunk_ = false;
-    if (!stream_.send_copy({line + skip, bytes - skip})) return false;
+    if (!stream_.send_copy(line.text())) return false;
   }
   return stream_.send_lease(std::move(piece));
 }
@@ -361,6 +358,11 @@ void H1Session::response_complete(bool bytes_left) {
 void H1Session::on_end_of_stream() {
   if (state_ == State::idle || handler_ == nullptr) return close(false);
   reusable_ = false;
+  // The send took the connection's error, and the receive sees an end without one: that is no FIN,
+  // so it must not end a body. (After a FIN the error is EPIPE.)
+  if (reading_ == Reading::body_until_close && send_reset_) {
+    return fail({ErrorCode::reset, Origin::upstream});
+  }
   if (reading_ == Reading::body_until_close || reading_ == Reading::tunnel) {
     reading_ = Reading::nothing;
     handler_->on_response_end(nullptr);
@@ -381,6 +383,7 @@ void H1Session::on_failed(const Error& error, Direction direction) {
   reusable_ = false;
   if (handler_ == nullptr) return close(false);
   if (direction == Direction::send) send_failed_ = true;
+  if (direction == Direction::send && error.sys_errno == ECONNRESET) send_reset_ = true;
   // The server may have answered before it closed: what it sent decides, until nothing more can
   // come.
   bool response_may_come = direction == Direction::send && !tunnel_ && !stream_.ended();

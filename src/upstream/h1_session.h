@@ -120,6 +120,7 @@ class H1Session final : public Session,
   bool tunnel_ = false;
   bool reusable_ = true;
   bool send_failed_ = false;
+  bool send_reset_ = false;
 };
 
 }  // namespace ringside::upstream

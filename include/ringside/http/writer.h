@@ -41,4 +41,20 @@ class HeadWriter {
 // "SIZE CRLF" of a chunk (lower-case hex), into `out` of at least 18 bytes. Returns the length.
 std::size_t write_chunk_size(std::uint64_t bytes, char* out);
 
+// What stands before a chunk's data: the end of the chunk before it, unless it is the first, and
+// its size line.
+class ChunkLine {
+ public:
+  ChunkLine(std::uint64_t bytes, bool first) : skip_(first ? 2 : 0) {
+    size_ = 2 + write_chunk_size(bytes, line_ + 2);
+  }
+  // At most 20 bytes; as long as this lives.
+  std::string_view text() const { return {line_ + skip_, size_ - skip_}; }
+
+ private:
+  char line_[2 + 18] = {'\r', '\n'};
+  std::size_t skip_;
+  std::size_t size_;
+};
+
 }  // namespace ringside::http

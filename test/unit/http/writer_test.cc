@@ -98,5 +98,11 @@ TEST(ChunkSize, IsLowerCaseHexWithCrlf) {
   }
 }
 
+TEST(ChunkLine, ends_the_chunk_before_it_unless_it_is_the_first) {
+  EXPECT_EQ(ChunkLine(0x1a2b, true).text(), "1a2b\r\n");
+  EXPECT_EQ(ChunkLine(0x1a2b, false).text(), "\r\n1a2b\r\n");
+  EXPECT_EQ(ChunkLine(~std::uint64_t{0}, false).text(), "\r\nffffffffffffffff\r\n");
+}
+
 }  // namespace
 }  // namespace ringside::http
