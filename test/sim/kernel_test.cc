@@ -279,6 +279,17 @@ TEST_F(SimKernelTest, nothing_left_to_happen_is_noticed) {
   turns(3);
 }
 
+TEST_F(SimKernelTest, no_time_passes_while_another_program_has_still_to_wait) {
+  auto other = open_ring();
+  world_.sim_kernel().attend(other->descriptor(), true);
+  const std::uint64_t before = ring_->kernel().monotonic_ns();
+  ring_->run_once(60'000);
+  EXPECT_LT(ring_->kernel().monotonic_ns() - before, second_ns);
+  world_.sim_kernel().attend(other->descriptor(), false);
+  ring_->run_once(60'000);
+  EXPECT_GE(ring_->kernel().monotonic_ns() - before, 60 * second_ns);
+}
+
 TEST_F(SimKernelTest, every_error_of_a_receive_is_told_and_counted) {
   set(Fault::receive_reset);
   Owner owner(*ring_, group_.get());

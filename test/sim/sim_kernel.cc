@@ -178,8 +178,8 @@ bool SimKernel::let_time_pass(SimRing& ring) {
   ring.idle = true;
   std::uint64_t until = core_.clock.next_event_ns();
   for (auto& other : rings_) {
-    // A ring without operations that nobody enters is not waited for.
-    if (!other->idle && other->in_flight() == 0 && !other->has_work()) continue;
+    const bool busy = other->in_flight() != 0 || other->has_work();
+    if (!other->idle && !other->attended && !busy) continue;
     if (!other->idle || other->has_work()) return false;
     until = std::min(until, other->deadline_ns);
   }
@@ -192,6 +192,12 @@ bool SimKernel::let_time_pass(SimRing& ring) {
     if (other->deadline_ns <= core_.clock.now_ns()) other->idle = false;
   }
   return true;
+}
+
+void SimKernel::attend(int ring_descriptor, bool attended) {
+  for (auto& ring : rings_) {
+    if (ring->fd == ring_descriptor) ring->attended = attended;
+  }
 }
 
 // Time never stands still while a program runs; events that become due meanwhile happen.

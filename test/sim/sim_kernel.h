@@ -45,6 +45,9 @@ class SimKernel final : public ring::KernelPort {
   void interrupt() { interrupted_ = true; }
   // Nothing can ever happen again: no event is planned and no ring has a deadline.
   bool stuck() const { return stuck_; }
+  // Whether a program runs that enters this ring again and again: no other ring's wait lets time
+  // pass before that one waits too.
+  void attend(int ring_descriptor, bool attended);
   std::size_t operations_in_flight() const;
   std::size_t rings() const { return rings_.size(); }
   SimRing& ring(std::size_t index) { return *rings_[index]; }

@@ -58,6 +58,8 @@ class SimRing : public std::enable_shared_from_this<SimRing> {
 
   // For SimKernel: whether this ring has nothing to do before `deadline_ns`.
   bool idle = false;
+  // A program runs that will enter it again, even if no operation of it is in flight.
+  bool attended = false;
   bool refused_last = false;
   unsigned refusals_left = 0;
   std::uint64_t deadline_ns = 0;

@@ -96,6 +96,7 @@ bool Simulation::open_workers() {
       referee_.fail("a worker cannot be created");
       return false;
     }
+    world_.sim_kernel().attend((*worker)->ring().descriptor(), true);
     workers_.push_back(std::move(*worker));
   }
   return true;
@@ -186,7 +187,9 @@ void Simulation::turn() {
   if (reload_wanted_ && !ending_) reload();
   // Which ring runs next is chance, as on a machine with fewer cores than rings.
   const std::size_t at = random_.below(workers_.size());
-  if (!workers_[at]->finished()) workers_[at]->run_once();
+  proxy::Worker& worker = *workers_[at];
+  if (!worker.finished()) worker.run_once();
+  world_.sim_kernel().attend(worker.ring().descriptor(), !worker.finished());
   ++turns_;
   const std::uint64_t progress = referee_.progress_made();
   idle_turns_ = progress == last_progress_ ? idle_turns_ + 1 : 0;
