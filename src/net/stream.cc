@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cerrno>
 
@@ -15,6 +16,11 @@ using Direction = StreamHandler::Direction;
 namespace {
 // Gather lists longer than this gain nothing: a piece is a receive buffer, so this is up to 1 MiB.
 constexpr std::size_t pieces_max = 64;
+// What one receive of a bulk sender may bring: the larger the cheaper a byte is, and the longer the
+// others on the ring wait. From here on the gain is small (docs/benchmarks.md).
+constexpr std::uint32_t bulk_bytes_max = 256 * 1024;
+// Bulk senders leave buffers to the others: each may take this part of what is free.
+constexpr std::uint32_t bulk_share = 16;
 }  // namespace
 
 Stream::~Stream() {
@@ -72,8 +78,17 @@ void Stream::arm_receive() {
   if (state_ != State::open || parked_ || ended_ || releasing_) return;
   receive_ = Receive::armed;
   armed_singly_ = singly_;
-  if (singly_) return context_.ring.receive(*this, kind_receive, fd_, context_.buffers);
+  if (singly_) {
+    return context_.ring.receive_bundle(*this, kind_receive, fd_, context_.buffers,
+                                        share_of_buffers());
+  }
   context_.ring.receive_multishot(*this, kind_receive, fd_, context_.buffers);
+}
+
+std::uint32_t Stream::share_of_buffers() const {
+  const ring::BufferGroup& buffers = context_.buffers;
+  return std::min((buffers.count() - buffers.leased()) / bulk_share,
+                  bulk_bytes_max / buffers.buffer_bytes());
 }
 
 void Stream::cancel_receive() {
@@ -96,21 +111,28 @@ void Stream::on_buffers_available() {
   arm_receive();
 }
 
+// Hands on what came, piece by piece, until the handler closes the stream.
+void Stream::deliver(const Completion& completion) {
+  if (completion.result <= static_cast<std::int32_t>(context_.buffers.buffer_bytes())) {
+    ring::Lease lease = context_.buffers.take(completion);
+    if (state_ == State::open && !releasing_) handler_.on_received(std::move(lease));
+    return;
+  }
+  ring::Bundle bundle(context_.buffers, completion);
+  while (!bundle.empty() && state_ == State::open && !releasing_)
+    handler_.on_received(bundle.next());
+}
+
 void Stream::received(const Completion& completion) {
-  ring::Lease lease;
-  if (completion.has_buffer()) lease = context_.buffers.take(completion);
   if (!completion.more()) receive_ = Receive::off;
+  bool unasked = releasing_;
+  if (completion.has_buffer()) deliver(completion);
   if (state_ != State::open) {
     advance_closing();
     return;
   }
   if (completion.result > 0) {
-    if (releasing_) {  // a server that speaks unasked is not fit to be lent
-      close();
-      return;
-    }
-    handler_.on_received(std::move(lease));
-    // The handler may have closed us; arm_receive looks.
+    if (unasked) return close();  // a server that speaks unasked is not fit to be lent
     if (receive_ == Receive::off) arm_receive();
     return;
   }

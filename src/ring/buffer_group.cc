@@ -6,6 +6,7 @@
 #include <bit>
 #include <cassert>
 #include <cerrno>
+#include <utility>
 
 #include "ringside/base/poison.h"
 #include "ringside/ring/ring.h"
@@ -74,6 +75,7 @@ base::Result<void> BufferGroup::set_up(bool register_memory) {
   if (area_ == nullptr || shared_ == nullptr) return std::unexpected(base::from_errno(ENOMEM));
   references_ = std::make_unique<std::uint16_t[]>(count_);
   free_ = std::make_unique<std::uint16_t[]>(count_);
+  following_ = std::make_unique<std::uint16_t[]>(count_);
 
   io_uring_buf_reg request{};
   request.ring_addr = reinterpret_cast<std::uint64_t>(shared_);
@@ -108,16 +110,32 @@ BufferGroup::~BufferGroup() {
   if (shared_ != nullptr) ::munmap(shared_, shared_bytes_);
 }
 
-Lease BufferGroup::take(const Completion& completion) {
-  if (!completion.has_buffer()) return {};
-  std::uint16_t id = completion.buffer_id();
-  assert(id < count_ && references_[id] == 0);
+Lease BufferGroup::take_one(std::uint16_t id, std::uint32_t bytes) {
+  assert(id < count_ && references_[id] == 0 && bytes <= bytes_);
   references_[id] = 1;
   ++leased_;
   --published_;
+  return {this, id, buffer(id), bytes};
+}
+
+Lease BufferGroup::take(const Completion& completion) {
+  if (!completion.has_buffer()) return {};
+  Lease lease =
+      take_one(completion.buffer_id(), static_cast<std::uint32_t>(std::max(completion.result, 0)));
   refill();
-  auto size = static_cast<std::uint32_t>(std::max(completion.result, 0));
-  return {this, id, buffer(id), size};
+  return lease;
+}
+
+// The completion names the first buffer; the kernel took the others from behind it, each filled
+// before the next.
+Lease Bundle::next() {
+  std::uint32_t bytes = std::min(left_, group_.bytes_);
+  std::uint16_t id = std::exchange(id_, group_.following_[id_]);
+  left_ -= bytes;
+  more_ = left_ != 0;
+  Lease lease = group_.take_one(id, bytes);
+  group_.refill();
+  return lease;
 }
 
 void BufferGroup::release(std::uint16_t id) {
@@ -143,6 +161,8 @@ void BufferGroup::publish(std::uint16_t id) {
   entry.addr = reinterpret_cast<std::uint64_t>(buffer(id));
   entry.len = bytes_;
   entry.bid = id;
+  following_[last_published_] = id;
+  last_published_ = id;
   ++tail_;
   ++published_;
 }

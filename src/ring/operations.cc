@@ -37,6 +37,18 @@ void Ring::receive(Completer& owner, std::uint8_t kind, int fd, BufferGroup& gro
   slots_[owner.slot_].group = &group;
 }
 
+void Ring::receive_bundle(Completer& owner, std::uint8_t kind, int fd, BufferGroup& group,
+                          std::uint32_t buffers_max) {
+  io_uring_sqe* sqe = take_sqe(owner, kind);
+  prepare_receive(sqe, fd, group.id());
+  slots_[owner.slot_].group = &group;
+  if (!features_.bundles || buffers_max <= 1) return;
+  sqe->ioprio |= kernel::receive_send_bundle;
+  // When everything that it asked for came, the kernel goes on with whatever else is there, past
+  // any length; but not when a last buffer did not fit whole (try_bundles sees to that).
+  sqe->len = buffers_max * group.buffer_bytes() + 1;
+}
+
 void Ring::send(Completer& owner, std::uint8_t kind, int fd, const void* data, std::size_t bytes,
                 int flags) {
   ::io_uring_prep_send(take_sqe(owner, kind), fd, data, std::min(bytes, send_bytes_max), flags);

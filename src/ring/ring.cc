@@ -226,8 +226,8 @@ void Ring::dispatch(const Pending& pending) {
 void Ring::drop_stale(const SlotEntry* entry, const Completion& completion) {
   ++counters_.stale_completions;
   // The completion does not say which group the buffer is from; the slot remembers its last one.
-  if (completion.has_buffer() && entry != nullptr && entry->group != nullptr)
-    entry->group->take(completion).reset();
+  if (!completion.has_buffer() || entry == nullptr || entry->group == nullptr) return;
+  Bundle(*entry->group, completion);
 }
 
 void Ring::run_deferred() {

@@ -45,9 +45,11 @@ void Recorder::on_complete(std::uint8_t kind, const ring::Completion& completion
               .data = {}};
   if (event.notification) event.result = 0;  // it may say "copied", which is the kernel's choice
   if (group_ != nullptr && completion.has_buffer()) {
-    ring::Lease lease = group_->take(completion);
-    event.data = lease.bytes();
-    if (hold_leases) leases.push_back(std::move(lease));
+    for (ring::Bundle bundle(*group_, completion); !bundle.empty();) {
+      ring::Lease lease = bundle.next();
+      event.data += lease.bytes();
+      if (hold_leases) leases.push_back(std::move(lease));
+    }
   }
   events_.push_back(std::move(event));
 }

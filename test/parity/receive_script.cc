@@ -146,6 +146,53 @@ TEST_P(Parity, single_receive_takes_what_is_there) {
   close(pair.server);
 }
 
+// A kernel without bundles (before 6.10) fills one buffer.
+TEST_P(Parity, bundle_fills_as_many_buffers_as_it_may) {
+  Pair pair = connect_pair();
+  std::string text = pattern(5 * buffer_bytes + 100);
+  send_all(pair.client, text);
+  settle();
+  Recorder recorder(ring(), group_.get());
+  std::string_view rest = text;
+  for (std::uint32_t buffers : {3U, 1U, 4U}) {
+    ring().receive_bundle(recorder, kind_receive, pair.server, *group_, buffers);
+    std::uint32_t filled = ring().features().bundles ? buffers : 1;
+    std::string_view expected = rest.substr(0, std::size_t{filled} * buffer_bytes);
+    EXPECT_EQ(await(recorder, kind_receive), received(expected, false));
+    EXPECT_EQ(recorder.in_flight(), 0U);
+    rest.remove_prefix(expected.size());
+  }
+  EXPECT_EQ(group_->published() + group_->leased(), buffer_count);
+  shutdown(pair.client, SHUT_WR);
+  if (rest.empty()) {
+    ring().receive_bundle(recorder, kind_receive, pair.server, *group_, 4);
+    EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, 0));
+  }
+  close(pair.client);
+  close(pair.server);
+}
+
+TEST_P(Parity, bundle_takes_what_buffers_there_are) {
+  Pair pair = connect_pair();
+  Recorder hoarder(ring(), group_.get());
+  hoarder.hold_leases = true;
+  for (std::uint32_t i = 0; i + 2 < buffer_count; ++i) {
+    send_all(pair.client, "x");
+    ring().receive(hoarder, kind_receive, pair.server, *group_);
+    EXPECT_EQ(await(hoarder, kind_receive), received("x", false));
+  }
+  std::string text = pattern(4 * buffer_bytes);
+  send_all(pair.client, text);
+  settle();
+  Recorder recorder(ring(), group_.get());
+  ring().receive_bundle(recorder, kind_receive, pair.server, *group_, 4);
+  std::size_t filled = ring().features().bundles ? 2 : 1;
+  EXPECT_EQ(await(recorder, kind_receive), received(text.substr(0, filled * buffer_bytes), false));
+  hoarder.leases.clear();
+  close(pair.client);
+  close(pair.server);
+}
+
 TEST_P(Parity, single_receive_waits_for_data) {
   Pair pair = connect_pair();
   Recorder recorder(ring(), group_.get());

@@ -11,6 +11,10 @@
 
 namespace ringside::sim {
 
+// sqe->ioprio of a receive, from kernel headers newer than those of Debian 12.
+inline constexpr unsigned receive_send_bundle = 1U << 4;
+
+
 class SimRing;
 
 // The kernel's header ends the entry with an array of no elements, which -Wpedantic refuses to
@@ -37,6 +41,9 @@ struct Op {
     if (sqe.opcode == IORING_OP_ACCEPT) return (sqe.ioprio & IORING_ACCEPT_MULTISHOT) != 0;
     if (sqe.opcode == IORING_OP_RECV) return (sqe.ioprio & IORING_RECV_MULTISHOT) != 0;
     return false;
+  }
+  bool bundle() const {
+    return sqe.opcode == IORING_OP_RECV && (sqe.ioprio & receive_send_bundle) != 0;
   }
   bool selects_buffer() const { return (sqe.flags & IOSQE_BUFFER_SELECT) != 0; }
 };

@@ -48,19 +48,20 @@ struct Target {
   std::size_t room = 0;
   bool selected = false;
   std::uint16_t id = 0;
+  std::size_t whole = 0;  // size of the selected buffer
 };
 
 // Chooses where a receive goes. False: no buffer.
 bool choose(SimRing& ring, const Op& op, Target* out) {
   if (!op.selects_buffer()) {
-    *out = {pointer<char>(op.sqe.addr) + op.done_bytes, op.sqe.len - op.done_bytes, false, 0};
+    *out = {pointer<char>(op.sqe.addr) + op.done_bytes, op.sqe.len - op.done_bytes, false, 0, 0};
     return true;
   }
   BufferGroups::Buffer buffer;
   if (!ring.buffers().peek(op.sqe.buf_group, &buffer)) return false;
   const std::size_t room =
       op.sqe.len != 0 ? std::min<std::size_t>(op.sqe.len, buffer.bytes) : buffer.bytes;
-  *out = {buffer.data, room, true, buffer.id};
+  *out = {buffer.data, room, true, buffer.id, buffer.bytes};
   return true;
 }
 
@@ -89,6 +90,26 @@ std::uint32_t receive_flags(const SocketFile& socket, const Target& target, int 
   return flags;
 }
 
+// Goes on with the buffers behind the first one, which is full, while there is something to read.
+// A buffer that the length would cut is left out; a length of whole buffers does not hold it.
+int fill_bundle(SimRing& ring, const Op& op, SocketFile& socket, std::size_t total) {
+  for (;;) {
+    BufferGroups::Buffer next;
+    if (!ring.buffers().peek(op.sqe.buf_group, &next)) break;
+    const bool limited = op.sqe.len % next.bytes != 0;
+    if (limited && total + next.bytes > op.sqe.len) break;
+    const std::size_t room = shorten(ring, next.bytes, Fault::short_read);
+    char probe;
+    if (socket.read(&probe, 1, true) <= 0) break;
+    BufferGroups::unpoison(next.data, room);
+    const int result = socket.read(next.data, room, false);
+    ring.buffers().take(op.sqe.buf_group, static_cast<std::size_t>(result));
+    total += static_cast<std::size_t>(result);
+    if (static_cast<std::size_t>(result) < next.bytes) break;
+  }
+  return static_cast<int>(total);
+}
+
 int receive_into(SimRing& ring, Op& op, SocketFile& socket, const Target& target) {
   // Whether there is anything to hear at all; errors are injected only then.
   char probe;
@@ -102,6 +123,9 @@ int receive_into(SimRing& ring, Op& op, SocketFile& socket, const Target& target
   const bool peek = (op.sqe.msg_flags & MSG_PEEK) != 0;
   const int result = socket.read(target.data, room, peek);
   if (target.selected) ring.buffers().take(op.sqe.buf_group, static_cast<std::size_t>(result));
+  if (op.bundle() && result > 0 && static_cast<std::size_t>(result) == target.whole) {
+    return fill_bundle(ring, op, socket, static_cast<std::size_t>(result));
+  }
   return result;
 }
 

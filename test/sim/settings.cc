@@ -92,6 +92,7 @@ Settings draw_settings(Random& random) {
   out.abilities.defer_taskrun = out.abilities.single_issuer && !random.one_in(4);
   out.abilities.message_ring = !random.one_in(3);
   out.abilities.zero_copy_report = random.coin();
+  out.abilities.bundles = !random.one_in(3);
   out.ring_entries = random.pick(entries);
   out.buffers = random.pick(counts);
   out.buffer_bytes = random.pick(sizes);
@@ -114,6 +115,7 @@ std::string to_string(const Settings& s) {
   if (s.scarce) out += ", " + std::to_string(s.server_connections_max) + " to a server";
   if (s.abilities.defer_taskrun) out += ", deferred";
   if (s.abilities.message_ring) out += ", message ring";
+  if (s.abilities.bundles) out += ", bundles";
   if (s.end_early) out += ", ends early";
   return out + (s.end_by_stop ? ", by a stop" : ", by a drain");
 }

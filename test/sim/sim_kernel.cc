@@ -11,6 +11,8 @@ namespace ringside::sim {
 namespace {
 
 constexpr unsigned entries_max = 32768;
+// From kernel headers newer than those of Debian 12.
+constexpr unsigned feature_bundles = 1U << 14;
 
 bool supported(unsigned opcode, const KernelAbilities& abilities) {
   switch (opcode) {
@@ -94,7 +96,8 @@ int SimKernel::setup(unsigned entries, io_uring_params& params, io_uring& ring) 
   params.features = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP | IORING_FEAT_SUBMIT_STABLE |
                     IORING_FEAT_RW_CUR_POS | IORING_FEAT_FAST_POLL | IORING_FEAT_POLL_32BITS |
                     IORING_FEAT_EXT_ARG | IORING_FEAT_NATIVE_WORKERS | IORING_FEAT_RSRC_TAGS |
-                    IORING_FEAT_CQE_SKIP | IORING_FEAT_LINKED_FILE;
+                    IORING_FEAT_CQE_SKIP | IORING_FEAT_LINKED_FILE |
+                    (abilities_.bundles ? feature_bundles : 0);
   ring.flags = flags;
   ring.features = params.features;
   rings_.push_back(std::move(made));
@@ -238,7 +241,7 @@ int SimKernel::register_resource(io_uring& ring, unsigned opcode, void* arg, uns
 void SimKernel::try_features(unsigned, ring::Features& features) {
   features.kernel = "simulated";
   features.multishot_receive = true;
-  features.bundles = false;
+  features.bundles = abilities_.bundles;
   features.incremental = false;
   features.zero_copy_report = abilities_.zero_copy_report;
   features.message_ring = abilities_.message_ring;

@@ -18,6 +18,7 @@ struct KernelAbilities {
   bool defer_taskrun = true;
   bool zero_copy_report = true;
   bool message_ring = true;
+  bool bundles = true;
 };
 
 // Several rings in one thread. `enter` never blocks: when nothing is ready and every ring of the

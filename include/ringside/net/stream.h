@@ -75,10 +75,11 @@ class Stream final : public ring::Completer, private ring::Deferred, private rin
   void park();
   void resume();
   bool parked() const { return parked_; }
-  // Receive one buffer a turn (true) instead of by a multishot operation (false, as a new stream
-  // does). A multishot receive takes as many buffers in one turn as the peer has bytes, so whoever
-  // sends in bulk must be received singly, or one connection empties the group. A single receive
-  // costs a submission for each buffer, and stopping it costs nothing.
+  // Receive a bounded number of bytes a turn (true) instead of by a multishot operation (false, as
+  // a new stream does). A multishot receive takes as many buffers in one turn as the peer has
+  // bytes, so whoever sends in bulk must be received singly, or one connection empties the group. A
+  // single receive costs a submission, and stopping it costs nothing; it fills up to a fair share
+  // of the buffers where the kernel has bundles, and one buffer where it has not.
   void receive_singly(bool singly);
 
   // Queues bytes. False when memory ran out: the caller closes. Views must stay in place until
@@ -140,6 +141,8 @@ class Stream final : public ring::Completer, private ring::Deferred, private rin
   void on_buffers_available() override;
   void arm_receive();
   void cancel_receive();
+  std::uint32_t share_of_buffers() const;
+  void deliver(const ring::Completion& completion);
   void cancel_send();
   void received(const ring::Completion& completion);
   void sent(const ring::Completion& completion);

@@ -83,8 +83,8 @@ class BufferGroup {
   BufferGroup(const BufferGroup&) = delete;
   BufferGroup& operator=(const BufferGroup&) = delete;
 
-  // The lease of a completion that has a buffer. Every such completion must come here, failed ones
-  // included.
+  // The lease of a completion that has one buffer. Every completion with a buffer must come here,
+  // or into a Bundle where it may have several; failed ones included.
   Lease take(const Completion& completion);
   // To be called when a receive ended with -ENOBUFS.
   void wait(BufferWaiter& waiter);
@@ -99,11 +99,13 @@ class BufferGroup {
   int registered_index() const { return registered_index_; }
 
  private:
+  friend class Bundle;
   friend class Lease;
   friend class Ring;
   BufferGroup(Ring& ring, std::uint16_t group_id, std::uint32_t count, std::uint32_t bytes);
   base::Result<void> set_up(bool register_memory);
   char* buffer(std::uint16_t id) const { return area_ + std::size_t{id} * bytes_; }
+  Lease take_one(std::uint16_t id, std::uint32_t bytes);
   void release(std::uint16_t id);
   void publish(std::uint16_t id);
   void refill();
@@ -134,7 +136,38 @@ class BufferGroup {
   std::uint16_t tail_ = 0;
   std::unique_ptr<std::uint16_t[]> references_;
   std::unique_ptr<std::uint16_t[]> free_;
+  // The buffer that was published next after each one, as long as that one is not taken: so the
+  // buffers of a bundle are found from its first one.
+  std::unique_ptr<std::uint16_t[]> following_;
+  std::uint16_t last_published_ = 0;
   base::IntrusiveList<BufferWaiter, BufferWaiter> waiters_;
+};
+
+// The leases of one completion of a receive that may have filled several buffers, in order. Those
+// that nobody takes go back to the group with it.
+class Bundle {
+ public:
+  Bundle(BufferGroup& group, const Completion& completion)
+      : group_(group),
+        left_(completion.result > 0 ? static_cast<std::uint32_t>(completion.result) : 0),
+        id_(completion.buffer_id()),
+        more_(completion.has_buffer()) {}
+  ~Bundle() {
+    while (more_)
+      next().reset();
+  }
+  Bundle(const Bundle&) = delete;
+  Bundle& operator=(const Bundle&) = delete;
+
+  bool empty() const { return !more_; }
+  // Not when empty.
+  Lease next();
+
+ private:
+  BufferGroup& group_;
+  std::uint32_t left_;
+  std::uint16_t id_;
+  bool more_;
 };
 
 }  // namespace ringside::ring

@@ -87,6 +87,10 @@ class Ring {
   void accept_multishot(Completer& owner, std::uint8_t kind, int fd);
   void receive_multishot(Completer& owner, std::uint8_t kind, int fd, BufferGroup& group);
   void receive(Completer& owner, std::uint8_t kind, int fd, BufferGroup& group);
+  // Fills up to `buffers_max` buffers, which a Bundle gives, where Features::bundles is there (6.10
+  // and later); one buffer elsewhere.
+  void receive_bundle(Completer& owner, std::uint8_t kind, int fd, BufferGroup& group,
+                      std::uint32_t buffers_max);
   void send(Completer& owner, std::uint8_t kind, int fd, const void* data, std::size_t bytes,
             int flags);
   void send_message(Completer& owner, std::uint8_t kind, int fd, const msghdr* message, int flags);

@@ -380,5 +380,128 @@ TEST_F(BufferGroupTest, a_released_buffer_may_not_be_read) {
 }
 #endif
 
+// ---- bundles
+
+class BundleTest : public BufferGroupTest {
+ protected:
+  // The kernel fills several of its next buffers, and completes once.
+  Completion filled_many(std::string_view text, std::uint32_t bytes = 64) {
+    Completion first = filled(text.substr(0, bytes));
+    for (std::size_t at = bytes; at < text.size(); at += bytes)
+      filled(text.substr(at, bytes));
+    first.result = static_cast<std::int32_t>(text.size());
+    return first;
+  }
+  static std::string letters(std::size_t bytes) {
+    std::string text(bytes, ' ');
+    for (std::size_t i = 0; i < bytes; ++i)
+      text[i] = static_cast<char>('a' + i % 23);
+    return text;
+  }
+  static std::string all_of(Bundle& bundle, std::vector<Lease>* keep = nullptr) {
+    std::string got;
+    while (!bundle.empty()) {
+      Lease lease = bundle.next();
+      got += lease.bytes();
+      if (keep != nullptr) keep->push_back(std::move(lease));
+    }
+    return got;
+  }
+};
+
+TEST_F(BundleTest, gives_its_buffers_in_order_whatever_is_given_back_meanwhile) {
+  auto group = create(8);
+  std::mt19937 random(1);
+  std::vector<Lease> held;
+  for (int i = 0; i < 2000; ++i) {
+    std::size_t room = std::size_t{8 - group->leased()} * 64;
+    if (room == 0) {
+      held.clear();
+      continue;
+    }
+    std::string text = letters(1 + random() % room);
+    Bundle bundle(*group, filled_many(text));
+    EXPECT_EQ(all_of(bundle, random() % 2 == 0 ? &held : nullptr), text);
+    if (!held.empty() && random() % 2 == 0) held.erase(held.begin());
+    ASSERT_EQ(group->leased(), held.size());
+    ASSERT_EQ(group->published(), 8 - group->leased());
+  }
+}
+
+TEST_F(BundleTest, works_in_a_window_of_a_larger_group) {
+  auto group = create(256);
+  std::vector<Lease> held;
+  for (int i = 0; i < 50; ++i) {
+    std::string text = letters(64 * 40 + 7);
+    Bundle bundle(*group, filled_many(text));
+    EXPECT_EQ(all_of(bundle, &held), text);
+    if (held.size() > 150) held.erase(held.begin(), held.begin() + 97);
+  }
+}
+
+TEST_F(BundleTest, gives_back_what_nobody_took) {
+  auto group = create(8);
+  {
+    Bundle bundle(*group, filled_many(letters(64 * 5)));
+    EXPECT_EQ(bundle.next().size(), 64U);
+    EXPECT_FALSE(bundle.empty());
+  }
+  EXPECT_EQ(group->leased(), 0U);
+  EXPECT_EQ(group->published(), 8U);
+}
+
+TEST_F(BundleTest, is_empty_without_a_buffer_and_one_piece_without_data) {
+  auto group = create(8);
+  Bundle none(*group, {.result = 0, .flags = 0});
+  EXPECT_TRUE(none.empty());
+  Bundle failed(*group, {.result = -ECONNRESET, .flags = filled("").flags});
+  ASSERT_FALSE(failed.empty());
+  EXPECT_TRUE(failed.next().empty());
+  EXPECT_TRUE(failed.empty());
+}
+
+TEST_F(BundleTest, of_an_owner_that_is_gone_goes_back) {
+  auto group = create(8);
+  std::uint64_t user_data = 0;
+  {
+    Owner owner(*ring_);
+    ring_->receive_bundle(owner, 1, 5, *group, 4);
+    ring_->run_once(0);
+    user_data = kernel_.next_submitted().user_data;
+    kernel_.complete(user_data, -ECANCELED);
+    ring_->run_once(0);
+  }
+  Completion late = filled_many(letters(64 * 3));
+  kernel_.complete(user_data, late.result, late.flags);
+  ring_->run_once(0);
+  EXPECT_EQ(group->leased(), 0U);
+  EXPECT_EQ(group->published(), 8U);
+}
+
+TEST_F(BundleTest, is_asked_for_only_where_the_kernel_has_it) {
+  auto group = create(8);
+  Owner owner(*ring_);
+  ring_->receive_bundle(owner, 1, 5, *group, 4);
+  ring_->run_once(0);
+  FakeKernel::Submitted plain = kernel_.next_submitted();
+  EXPECT_EQ(plain.ioprio, 0);
+  EXPECT_EQ(plain.len, 0U);
+  kernel_.complete(plain.user_data, -ECANCELED);
+  ring_->run_once(0);
+
+  kernel_.features.bundles = true;
+  kernel_.feature_bits |= 1U << 14;  // IORING_FEAT_RECVSEND_BUNDLE
+  auto able = std::move(*Ring::open(kernel_, {.entries = 8}));
+  auto buffers = std::move(*BufferGroup::create(*able, group_id + 1, 8, 64, false));
+  Owner other(*able);
+  able->receive_bundle(other, 1, 5, *buffers, 4);
+  able->run_once(0);
+  FakeKernel::Submitted bundle = kernel_.next_submitted();
+  EXPECT_NE(bundle.ioprio, 0);
+  EXPECT_EQ(bundle.len, 4U * 64 + 1);  // not a whole number of buffers: the kernel stops there
+  kernel_.complete(bundle.user_data, -ECANCELED);
+  able->run_once(0);
+}
+
 }  // namespace
 }  // namespace ringside::ring::test
