@@ -1,0 +1,71 @@
+"""CPU time for each request, or for each GB."""
+
+from __future__ import annotations
+
+from . import loads, parsers, syscalls
+from .bench import Bench, alternate, say
+from .proxies import Proxy
+from .results import Result
+from .rows import Row
+
+WARM_UP_SECONDS = 1.0
+
+
+def job_of(bench: Bench, row: Row) -> loads.Job:
+    return loads.Job(row.path, row.connections, bench.settings.seconds, row.fresh,
+                     bench.upstream.upload if row.upload else None)
+
+
+def transferred(row: Row, outcome: parsers.Outcome) -> float:
+    """Bytes of bodies. Of a download the tool counts all that came, of an upload only whole ones."""
+    return outcome.requests * row.per_gb if row.upload else max(outcome.bytes, outcome.requests * row.per_gb)
+
+
+def cost(row: Row, outcome: parsers.Outcome, cpu_seconds: float) -> float:
+    """In the row's unit."""
+    if row.per_gb:
+        return cpu_seconds * 1e3 / (transferred(row, outcome) / 1e9)
+    return cpu_seconds * 1e6 / outcome.requests
+
+
+def measure(bench: Bench, row: Row) -> Result:
+    job = job_of(bench, row)
+    tool = loads.choose(job, bench.settings.load, row.tool)
+    result = Result(row, f'{tool.name}, {row.connections} connections, {job.seconds:g} s a round')
+    with bench.all_running(row) as proxies:
+        def one(number: int, proxy: Proxy) -> None:
+            with bench.watched(proxies):
+                before = proxy.cpu()
+                outcome = bench.load(tool, job, proxy.port)
+                used = proxy.cpu() - before
+            note_round(result, number, proxy.name, outcome, used)
+
+        for proxy in proxies:
+            bench.load(tool, warm_up(job), proxy.port)
+        alternate(bench, row, proxies, one)
+        if bench.settings.syscalls:
+            syscalls.measure(bench, result, proxies, tool, warm_up(job))
+    return result
+
+
+def warm_up(job: loads.Job) -> loads.Job:
+    return loads.Job(job.path, job.connections, WARM_UP_SECONDS, job.fresh, job.upload, job.rate)
+
+
+def note_round(result: Result, number: int, name: str, outcome: parsers.Outcome, used: float) -> None:
+    row = result.row
+    if not outcome.good:
+        say(number, name, f'void: {outcome.failed} of {outcome.requests + outcome.failed} requests failed')
+        result.add(name, None)
+        return
+    value = cost(row, outcome, used)
+    busy = used / outcome.seconds
+    rate = outcome.requests / outcome.seconds
+    details = {'requests_per_second': rate, 'proxy_cpus': busy}
+    details |= {f'p{p}_ms': value for p, value in outcome.percentiles.items()}
+    speed = f'{rate:,.0f} requests/s'
+    if row.per_gb:
+        details['gb_per_second'] = transferred(row, outcome) / 1e9 / outcome.seconds
+        speed = f'{details["gb_per_second"]:.2f} GB/s'
+    say(number, name, f'{value:8.2f} {row.unit}, {speed}, {busy:.0%} of a CPU')
+    result.add(name, value, **details)

@@ -1,0 +1,101 @@
+"""Load generators: how each is asked for a job, and what it can do."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+import shutil
+import subprocess
+from collections.abc import Callable
+
+from . import parsers
+from .lab import Lab
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One burst of load on one path."""
+
+    path: str
+    connections: int
+    seconds: float
+    fresh: bool = False  # a new connection for each request
+    upload: pathlib.Path | None = None  # POST this file
+    rate: float | None = None  # open loop: so many requests a second, latency from when each was due
+
+
+@dataclasses.dataclass(frozen=True)
+class Tool:
+    """A load generator."""
+
+    name: str
+    install: str
+    version: str  # the option that prints it
+    can: Callable[[Job], bool]
+    command: Callable[[str, Job, str, pathlib.Path], list[str]]
+    parse: Callable[[str], parsers.Outcome]
+
+
+def wrk_command(program: str, job: Job, url: str, folder: pathlib.Path) -> list[str]:
+    script = folder / 'wrk.lua'
+    text = parsers.WRK_DONE
+    if job.upload:
+        text += (f'wrk.method = "POST"\nlocal file = io.open("{job.upload}", "rb")\n'
+                 'wrk.body = file:read("*a")\nfile:close()\n')
+    script.write_text(text)
+    close = ['-H', 'Connection: close'] if job.fresh else []
+    return [program, '-t', '1', '-c', str(job.connections), '-d', f'{max(1, round(job.seconds))}s', '--timeout',
+            '20s', '-s', str(script), *close, url]
+
+
+def h2load_command(program: str, job: Job, url: str, folder: pathlib.Path) -> list[str]:
+    body = ['-d', str(job.upload)] if job.upload else []
+    return [program, '--h1', '-t', '1', '-c', str(job.connections), '-D', f'{job.seconds:g}', *body, url]
+
+
+def oha_command(program: str, job: Job, url: str, folder: pathlib.Path) -> list[str]:
+    command = [program, '--no-tui', '--output-format', 'json', '-c', str(job.connections), '-z',
+               f'{job.seconds:g}s']
+    if job.rate:
+        command += ['-q', f'{job.rate:g}', '--latency-correction']
+    if job.fresh:
+        command.append('--disable-keepalive')
+    if job.upload:
+        command += ['-m', 'POST', '-D', str(job.upload)]
+    return [*command, url]
+
+
+TOOLS = {tool.name: tool for tool in (
+    Tool('wrk', 'the package wrk', '-v', lambda job: job.rate is None, wrk_command, parsers.wrk),
+    Tool('h2load', 'the package nghttp2-client', '--version', lambda job: job.rate is None and not job.fresh,
+         h2load_command, parsers.h2load),
+    Tool('oha', '"cargo install oha"', '--version', lambda job: True, oha_command, parsers.oha))}
+
+
+def find(name: str) -> str | None:
+    """Where a program is, also where cargo puts it."""
+    cargo = pathlib.Path.home() / '.cargo' / 'bin' / name
+    return shutil.which(name) or (str(cargo) if os.access(cargo, os.X_OK) else None)
+
+
+def choose(job: Job, wanted: str | None, default: str) -> Tool:
+    """The tool that was asked for if it can do the job, or the row's own."""
+    tool = TOOLS[wanted] if wanted else TOOLS[default]
+    return tool if tool.can(job) else TOOLS[default]
+
+
+def run(lab: Lab, tool: Tool, job: Job, port: int) -> parsers.Outcome:
+    """Runs one job to its end. A tool that fails or says nothing is a failed round, not a crash."""
+    program = find(tool.name)
+    if program is None:
+        raise SystemExit(f'{tool.name} is not installed: it comes with {tool.install}')
+    url = f'http://127.0.0.1:{port}{job.path}'
+    command = lab.pinned(lab.load_cpu, tool.command(program, job, url, lab.folder))
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=job.seconds + 30, start_new_session=True)
+        return tool.parse(done.stdout)
+    except (subprocess.TimeoutExpired, parsers.ParseError) as error:
+        print(f'  {tool.name}: {error}', flush=True)
+        return parsers.Outcome(0, 1, 0, job.seconds)

@@ -1,0 +1,74 @@
+"""The rows of the table, and what ringside promises on each."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+RATIO, ABSOLUTE, EXCESS = 'ratio', 'absolute', 'excess'
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """What the first version has to reach, and what is aimed at: of the ratio to nginx, of the value
+    itself, or of the value less nginx's."""
+
+    of: Literal['ratio', 'absolute', 'excess']
+    first: float
+    aim: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """`kind` says which module measures it; the other fields are for that module."""
+
+    name: str
+    title: str
+    unit: str
+    kind: Literal['cpu', 'idle-memory', 'connection-memory', 'pool', 'latency', 'fairness']
+    target: Target | None = None
+    path: str = '/1k'
+    connections: int = 50
+    fresh: bool = False
+    upload: bool = False
+    per_gb: int = 0  # bytes of one transfer, when the cost is counted by the GB
+    tool: str = 'wrk'  # the load generator, or nothing where we ask ourselves
+    max_rounds: int | None = None
+
+
+ROWS = (
+    Row('keep-alive', 'HTTP/1.1 keep-alive, 1 KiB, 50 connections', 'µs CPU/request', 'cpu',
+        Target(RATIO, 0.75, 0.62)),
+    Row('new-connection', 'a new connection for each request, 1 KiB', 'µs CPU/request', 'cpu',
+        Target(RATIO, 0.80, 0.65), fresh=True),
+    Row('download-1m', '1 MB downloads, 10 connections', 'ms CPU/GB', 'cpu',
+        Target(RATIO, 0.50, 0.35), path='/1m', connections=10, per_gb=1 << 20),
+    Row('download-10m', '10 MB downloads, 10 connections', 'ms CPU/GB', 'cpu',
+        Target(RATIO, 0.50, 0.35), path='/10m', connections=10, per_gb=10 << 20),
+    Row('upload-1m', '1 MB uploads, 10 connections', 'ms CPU/GB', 'cpu',
+        Target(RATIO, 0.50, 0.35), path='/upload', connections=10, upload=True, per_gb=1 << 20),
+    Row('active-1000', 'HTTP/1.1 keep-alive, 1 KiB, 1,000 connections', 'µs CPU/request', 'cpu',
+        Target(RATIO, 0.70, 0.60), connections=1000),
+    Row('connection-memory', 'private memory of an idle keep-alive connection', 'KiB', 'connection-memory',
+        Target(ABSOLUTE, 2.0, 1.0), connections=10000, tool='', max_rounds=3),
+    Row('idle-memory', 'private memory when idle, 1 ring', 'MB', 'idle-memory',
+        Target(EXCESS, 4.0, 0.0), tool='', max_rounds=3),
+    Row('pool', 'upstream connections per million requests, clients stay', '× pool', 'pool',
+        Target(ABSOLUTE, 2.0, 1.0), max_rounds=3),
+    Row('pool-churn', 'upstream connections per million requests, clients come and go', '× pool', 'pool',
+        Target(ABSOLUTE, 2.0, 1.0), fresh=True, max_rounds=3),
+    Row('latency', 'latency at a fixed rate (open loop), 99th percentile', 'ms', 'latency', tool='oha'),
+    Row('fairness', '99th percentile beside one fast 10 GB transfer ÷ alone', '×', 'fairness',
+        connections=10, tool='oha', max_rounds=3),
+)
+BY_NAME = {row.name: row for row in ROWS}
+
+
+def select(names: str | None) -> list[Row]:
+    """The rows of a comma-separated list; all without one."""
+    if not names:
+        return list(ROWS)
+    unknown = [name for name in names.split(',') if name not in BY_NAME]
+    if unknown:
+        raise SystemExit(f'no such row: {", ".join(unknown)} (--list shows them)')
+    return [BY_NAME[name] for name in names.split(',')]
