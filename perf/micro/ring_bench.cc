@@ -1,5 +1,5 @@
 // What the ring adds to the kernel's own costs, and the choices that were measured: the window of
-// published buffers, how rings wake each other, shutdown by operation or by call.
+// published buffers, and how rings wake each other.
 #include <arpa/inet.h>
 #include <benchmark/benchmark.h>
 #include <netinet/in.h>
@@ -207,26 +207,6 @@ void mailbox_round_trip(benchmark::State& state) {
     ring->run_once();
 }
 BENCHMARK(mailbox_round_trip)->Arg(0)->Arg(1)->UseRealTime();
-
-// The kernel runs a shutdown operation in a worker thread.
-void shutdown_by_operation(benchmark::State& state) {
-  auto ring = open();
-  Owner owner(*ring);
-  Pair pair;
-  for (auto _ : state) {
-    ring->shutdown(owner, 1, pair.server, SHUT_WR);
-    while (owner.in_flight() != 0)
-      ring->run_once();
-  }
-}
-BENCHMARK(shutdown_by_operation)->UseRealTime();
-
-void shutdown_by_call(benchmark::State& state) {
-  Pair pair;
-  for (auto _ : state)
-    ::shutdown(pair.server, SHUT_WR);
-}
-BENCHMARK(shutdown_by_call)->UseRealTime();
 
 }  // namespace
 }  // namespace ringside::ring

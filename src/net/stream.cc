@@ -200,7 +200,7 @@ void Stream::submit_send() {
   if (queue_.empty()) {
     if (finish_wanted_ && !finish_sent_) {
       finish_sent_ = true;
-      context_.ring.shutdown(*this, kind_shutdown, fd_, SHUT_WR);
+      context_.sys.shutdown(fd_, SHUT_WR);  // fails only where the connection is gone already
     }
     return;
   }
@@ -367,12 +367,6 @@ void Stream::on_complete(std::uint8_t kind, const Completion& completion) {
       break;
     case kind_cancel_send:
       if (completion.result == -EBUSY && !close_submitted_) return cancel_send();
-      break;
-    case kind_shutdown:
-      if (completion.result == -EBUSY && state_ == State::open) {
-        finish_sent_ = false;
-        return queued();
-      }
       break;
     default:
       break;

@@ -41,6 +41,8 @@ class RealSys final : public SysPort {
 
   int listen(int fd, int backlog) override { return result_of(::listen(fd, backlog)); }
 
+  int shutdown(int fd, int how) override { return result_of(::shutdown(fd, how)); }
+
   int accept_now(int fd) override {
     // The listener is in blocking mode for the ring, so ask before accepting. Another ring may be
     // quicker on a shared unix listener; a listener of one ring has one reader.

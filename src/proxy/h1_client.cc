@@ -184,6 +184,7 @@ void H1Client::head_complete(const http::Gather::Fed& fed) {
   }
   input_.consume(fed.used);
   context_.ring.timers().disarm(timer_);
+  client_closes_ = !head.keep_alive;
   std::uint32_t requests_max = exchange_->snapshot().limits.requests_per_connection_max;
   if (++requests_ == requests_max || last_request_) head.keep_alive = false;
   chunked_response_ = false;
@@ -405,6 +406,9 @@ void H1Client::exchange_over(Afterwards afterwards) {
   gather_.reset();
   switch (afterwards) {
     case Afterwards::close:
+      // Who said that this was the last request sends nothing more that could be left unread.
+      if (client_closes_ && input_.empty() && stream_.drained()) return close(false);
+      [[fallthrough]];
     case Afterwards::linger:
       return stopping_ || tunnel_ ? close(false) : linger();
     case Afterwards::reset:

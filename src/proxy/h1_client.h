@@ -114,6 +114,7 @@ class H1Client final : public ClientSession,
   bool tunnel_ = false;
   bool lingering_ = false;
   bool last_request_ = false;
+  bool client_closes_ = false;  // the request said that no other follows it
   bool stopping_ = false;
   std::uint8_t address_bytes_ = 0;
   char address_[46];

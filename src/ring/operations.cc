@@ -85,10 +85,6 @@ void Ring::connect(Completer& owner, std::uint8_t kind, int fd, const sockaddr* 
   ::io_uring_prep_connect(take_sqe(owner, kind), fd, address, length);
 }
 
-void Ring::shutdown(Completer& owner, std::uint8_t kind, int fd, int how) {
-  ::io_uring_prep_shutdown(take_sqe(owner, kind), fd, how);
-}
-
 void Ring::close(Completer& owner, std::uint8_t kind, int fd) {
   ::io_uring_prep_close(take_sqe(owner, kind), fd);
 }

@@ -68,7 +68,6 @@ enum Kind : std::uint8_t {
   kind_receive,
   kind_send,
   kind_cancel,
-  kind_shutdown,
   kind_close,
   kind_poll,
   kind_nop,

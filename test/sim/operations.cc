@@ -278,14 +278,6 @@ void connect(SimRing& ring, Op& op) {
   ring.complete(op, result);
 }
 
-void shutdown(SimRing& ring, Op& op) {
-  // Found only now: it may have been closed since the submission.
-  auto socket = ring.core().files.socket(op.sqe.fd);
-  const bool open = ring.core().files.get(op.sqe.fd) != nullptr;
-  if (socket == nullptr) return ring.complete(op, open ? -ENOTSOCK : -EBADF);
-  ring.complete(op, socket->shutdown(static_cast<int>(op.sqe.len)));
-}
-
 void close(SimRing& ring, Op& op) {
   ring.complete(op, ring.core().files.close(op.sqe.fd) ? 0 : -EBADF);
 }
@@ -342,7 +334,6 @@ bool needs_file(std::uint8_t opcode) {
     case IORING_OP_NOP:
     case IORING_OP_ASYNC_CANCEL:
     case IORING_OP_CLOSE:
-    case IORING_OP_SHUTDOWN:
     case IORING_OP_SOCKET:
       return false;
     default:
@@ -410,7 +401,6 @@ int prepare(SimRing& ring, Op& op) {
     case IORING_OP_ACCEPT:
     case IORING_OP_ASYNC_CANCEL:
     case IORING_OP_CLOSE:
-    case IORING_OP_SHUTDOWN:
     case IORING_OP_READ:
     case IORING_OP_MSG_RING:
     case IORING_OP_SOCKET:
@@ -418,10 +408,6 @@ int prepare(SimRing& ring, Op& op) {
     default:
       return -EINVAL;
   }
-}
-
-bool runs_aside(const Op& op) {
-  return op.sqe.opcode == IORING_OP_SHUTDOWN;
 }
 
 void attempt(SimRing& ring, Op& op) {
@@ -436,8 +422,6 @@ void attempt(SimRing& ring, Op& op) {
       return accept(ring, op);
     case IORING_OP_CONNECT:
       return connect(ring, op);
-    case IORING_OP_SHUTDOWN:
-      return shutdown(ring, op);
     case IORING_OP_CLOSE:
       return close(ring, op);
     case IORING_OP_POLL_ADD:

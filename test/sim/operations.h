@@ -9,8 +9,6 @@ namespace ringside::sim {
 
 // Copies what the entry points to. 0 or a negative errno.
 int prepare(SimRing& ring, Op& op);
-// Operations that always run aside from the submitter (they find their file only then).
-bool runs_aside(const Op& op);
 // Tries once: completes the operation, or lets it wait for its file.
 void attempt(SimRing& ring, Op& op);
 

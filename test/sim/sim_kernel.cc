@@ -22,7 +22,6 @@ bool supported(unsigned opcode, const KernelAbilities& abilities) {
     case IORING_OP_SEND:
     case IORING_OP_SENDMSG:
     case IORING_OP_CONNECT:
-    case IORING_OP_SHUTDOWN:
     case IORING_OP_CLOSE:
     case IORING_OP_POLL_ADD:
     case IORING_OP_READ:

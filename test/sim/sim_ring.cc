@@ -85,17 +85,12 @@ void SimRing::start(const io_uring_sqe& sqe) {
   op.sqe = sqe;
   op.place = ops_.size() - 1;
   if (const int error = prepare(*this, op); error < 0) return complete(op, error);
-  if (runs_aside(op)) return run_aside(op, 0);
   if (!put_off(op)) attempt(*this, op);
 }
 
 // As if a worker thread had taken it: it cannot be cancelled, and it runs when it runs.
 void SimRing::run_aside(Op& op, std::uint64_t delay_ns) {
   op.late = op.queued = true;
-  if (delay_ns == 0 && core_.faults.hit(Fault::late_execution)) {
-    delay_ns = core_.random.between(1, 20 * millisecond_ns);
-  }
-  if (delay_ns == 0) return ready_.push_back(reference(op));
   core_.clock.after(delay_ns, [weak = weak_from_this(), op_ref = reference(op)] {
     auto self = weak.lock();
     if (self == nullptr || op_ref->over) return;

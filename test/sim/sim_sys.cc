@@ -49,6 +49,11 @@ int SimSys::listen(int fd, int backlog) {
   return socket != nullptr ? socket->listen(backlog) : -EBADF;
 }
 
+int SimSys::shutdown(int fd, int how) {
+  auto socket = core_.files.socket(fd);
+  return socket != nullptr ? socket->shutdown(how) : -EBADF;
+}
+
 int SimSys::accept_now(int fd) {
   auto socket = core_.files.socket(fd);
   if (socket == nullptr) return -EBADF;

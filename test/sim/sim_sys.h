@@ -16,6 +16,7 @@ class SimSys final : public net::SysPort {
   int reset_on_close(int fd) override;
   int bind(int fd, const net::Address& address) override;
   int listen(int fd, int backlog) override;
+  int shutdown(int fd, int how) override;
   int accept_now(int fd) override;
   base::Result<int> duplicate(int fd) override;
   base::Result<net::Address> local_address(int fd) override;

@@ -133,7 +133,6 @@ class Stream final : public ring::Completer, private ring::Deferred, private rin
     kind_send,
     kind_cancel_send,
     kind_zero_copy,
-    kind_shutdown,
     kind_close
   };
 

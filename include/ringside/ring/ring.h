@@ -99,9 +99,6 @@ class Ring {
                       std::size_t bytes, int flags, int registered_index);
   void connect(Completer& owner, std::uint8_t kind, int fd, const sockaddr* address,
                socklen_t length);
-  // The kernel runs it in a worker thread (about 5 us; perf/micro/ring_bench.cc), so it must have
-  // completed before the descriptor is closed.
-  void shutdown(Completer& owner, std::uint8_t kind, int fd, int how);
   void close(Completer& owner, std::uint8_t kind, int fd);
   void nop(Completer& owner, std::uint8_t kind);
   void poll(Completer& owner, std::uint8_t kind, int fd, unsigned events);

@@ -186,10 +186,6 @@ TEST_F(OperationsTest, operations_say_what_they_should) {
   sqe = submitted();
   EXPECT_EQ(sqe.opcode, IORING_OP_CONNECT);
   EXPECT_EQ(sqe.off, 16U);
-  ring_->shutdown(owner, 1, 43, SHUT_WR);
-  sqe = submitted();
-  EXPECT_EQ(sqe.opcode, IORING_OP_SHUTDOWN);
-  EXPECT_EQ(sqe.len, static_cast<unsigned>(SHUT_WR));
   ring_->cancel(owner, 5, 1);
   sqe = submitted();
   EXPECT_EQ(sqe.opcode, IORING_OP_ASYNC_CANCEL);
