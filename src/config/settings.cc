@@ -145,6 +145,14 @@ void read_server(Section& section, Server& server) {
       }
     }
   }
+  if (const auto mover = section.take("body_mover")) {
+    const std::vector<std::pair<std::string_view, BodyMover>> words = {
+        {"auto", BodyMover::automatic},
+        {"copy", BodyMover::copy},
+        {"bundle", BodyMover::bundle},
+        {"splice", BodyMover::splice}};
+    server.body_mover = choice<BodyMover>(*mover, words).value_or(server.body_mover);
+  }
   read_flag(section, "zero_copy", server.zero_copy);
   read_size(section, "zero_copy_bytes_min", server.zero_copy_bytes_min, 1024U, 1024 * mebibyte);
   section.finish();

@@ -2,11 +2,13 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <utility>
 
 namespace ringside::net {
 
@@ -21,6 +23,8 @@ constexpr std::size_t pieces_max = 64;
 constexpr std::uint32_t bulk_bytes_max = 256 * 1024;
 // Bulk senders leave buffers to the others: each may take this part of what is free.
 constexpr std::uint32_t bulk_share = 16;
+// A receive that brought less says that the peer is slow: many small splices cost more than copies.
+constexpr std::uint32_t bulk_receive_min = 16 * 1024;
 }  // namespace
 
 Stream::~Stream() {
@@ -62,6 +66,10 @@ void Stream::park() {
     ring::BufferWaiter::unlink();
     receive_ = Receive::off;
   }
+  if (receive_ == Receive::pipe_full) {
+    pipe_->waiter = nullptr;
+    receive_ = Receive::off;
+  }
 }
 
 void Stream::receive_singly(bool singly) {
@@ -76,11 +84,13 @@ void Stream::resume() {
 
 void Stream::arm_receive() {
   if (state_ != State::open || parked_ || ended_ || releasing_) return;
+  if (may_splice()) return arm_splice();
+  pipe_.reset();
   receive_ = Receive::armed;
   armed_singly_ = singly_;
   if (singly_) {
     return context_.ring.receive_bundle(*this, kind_receive, fd_, context_.buffers,
-                                        share_of_buffers());
+                                        context_.bundles ? share_of_buffers() : 1);
   }
   context_.ring.receive_multishot(*this, kind_receive, fd_, context_.buffers);
 }
@@ -111,6 +121,69 @@ void Stream::on_buffers_available() {
   arm_receive();
 }
 
+// ---- receiving through a pipe
+
+bool Stream::may_splice() {
+  if (!singly_ || splice_off_ || streak_bytes_ < context_.splice_streak_min) return false;
+  // A body without a known end has more bytes than any limit, `splice_never` included.
+  return context_.splice_bytes_min != StreamContext::splice_never &&
+         handler_.opaque_bytes() >= context_.splice_bytes_min;
+}
+
+void Stream::arm_splice() {
+  if (pipe_ && pipe_->bytes != 0 && !pipe_->spoiled) {
+    receive_ = Receive::pipe_full;
+    pipe_->waiter = this;
+    return;
+  }
+  receive_ = Receive::armed;
+  armed_singly_ = polling_in_ = true;
+  context_.ring.poll(*this, kind_receive, fd_, POLLIN);
+}
+
+void Stream::on_pipe_free() {
+  receive_ = Receive::off;
+  if (!ring::Deferred::linked()) context_.ring.defer(*this);
+}
+
+void Stream::splice_ready(const Completion& completion) {
+  receive_ = Receive::off;
+  polling_in_ = false;
+  if (state_ != State::open) return advance_closing();
+  if (completion.result < 0) return receive_failed(completion.result);
+  if (releasing_) return close();
+  if (parked_) return;
+  // Nothing was taken yet, so the handler may have changed its mind.
+  std::uint64_t bytes = may_splice() ? handler_.opaque_bytes() : 0;
+  if (pipe_ && pipe_->spoiled) pipe_.reset();
+  if (bytes != 0 && !pipe_) pipe_ = context_.pipes.take();
+  if (bytes == 0 || !pipe_) {
+    splice_off_ |= bytes != 0;  // no pipe to be had: this stream goes on with copies
+    return arm_receive();
+  }
+  splice_in(bytes);
+}
+
+void Stream::splice_in(std::uint64_t bytes_max) {
+  auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes_max, pipe_->ends.capacity));
+  int moved = context_.sys.splice_in(fd_, pipe_->ends.write_fd, bytes);
+  if (moved == -EINVAL || moved == -EAGAIN) {
+    splice_off_ = true;  // it cannot, or says that nothing is there though the poll said otherwise
+    return arm_receive();
+  }
+  if (moved <= 0) return receive_failed(moved);
+  note_received(static_cast<std::uint32_t>(moved));
+  handler_.on_piped(PipeBytes(*pipe_, static_cast<std::uint32_t>(moved)));
+  if (receive_ == Receive::off) arm_receive();
+}
+
+void Stream::note_received(std::uint32_t bytes) {
+  streak_bytes_ = bytes < bulk_receive_min ? 0 : streak_bytes_ + std::min(bytes, bulk_bytes_max);
+  streak_bytes_ = std::min(streak_bytes_, 1U << 30);
+}
+
+// ---- receiving into buffers
+
 // Hands on what came, piece by piece, until the handler closes the stream.
 void Stream::deliver(const Completion& completion) {
   if (completion.result <= static_cast<std::int32_t>(context_.buffers.buffer_bytes())) {
@@ -125,6 +198,7 @@ void Stream::deliver(const Completion& completion) {
 
 void Stream::received(const Completion& completion) {
   if (!completion.more()) receive_ = Receive::off;
+  if (completion.result > 0) note_received(static_cast<std::uint32_t>(completion.result));
   bool unasked = releasing_;
   if (completion.has_buffer()) deliver(completion);
   if (state_ != State::open) {
@@ -136,7 +210,12 @@ void Stream::received(const Completion& completion) {
     if (receive_ == Receive::off) arm_receive();
     return;
   }
-  switch (completion.result) {
+  receive_failed(completion.result);
+}
+
+// Nothing came: the end, or an error, which may be no more than a reason to try again.
+void Stream::receive_failed(int result) {
+  switch (result) {
     case 0:
       ended_ = true;
       if (releasing_) return close();
@@ -157,7 +236,7 @@ void Stream::received(const Completion& completion) {
     default:
       ended_ = true;
       if (releasing_) return close();
-      fail(completion.result, Direction::receive);
+      fail(result, Direction::receive);
   }
 }
 
@@ -174,9 +253,9 @@ bool Stream::send_view(std::string_view bytes) {
   return true;
 }
 
-bool Stream::send_lease(ring::Lease lease) {
-  if (lease.empty()) return true;
-  if (!queue_.push(std::move(lease))) return false;
+bool Stream::send_piece(Piece piece) {
+  if (piece.empty()) return true;
+  if (!queue_.push(std::move(piece))) return false;
   queued();
   return true;
 }
@@ -194,6 +273,8 @@ void Stream::finish_sending() {
 
 void Stream::run_deferred() {
   if (state_ == State::open && !sending_ && !send_failed_) submit_send();
+  // A pipe has become free; otherwise it is armed already.
+  if (receive_ == Receive::off && singly_) arm_receive();
 }
 
 void Stream::submit_send() {
@@ -204,16 +285,17 @@ void Stream::submit_send() {
     }
     return;
   }
+  Slice* first = queue_.front();
+  if (first->piped) return splice_out();
   sending_ = true;
   if (submit_zero_copy()) return;
-  Slice* first = queue_.front();
-  if (first->next == nullptr) {
+  if (first->next == nullptr || first->next->piped) {
     context_.ring.send(*this, kind_send, fd_, first->data, first->size, MSG_NOSIGNAL);
     return;
   }
   ring::Ring::Gather& gather = context_.ring.gather();
   std::size_t count = 0;
-  for (Slice* at = first; at != nullptr && count < pieces_max; at = at->next) {
+  for (Slice* at = first; at != nullptr && !at->piped && count < pieces_max; at = at->next) {
     gather.pieces[count++] = {const_cast<char*>(at->data), at->size};
   }
   gather.message = {};
@@ -239,8 +321,28 @@ bool Stream::submit_zero_copy() {
   return true;
 }
 
+// Goes on in the same turn until the socket is full: then it is polled for room.
+void Stream::splice_out() {
+  Slice* first = queue_.front();
+  int moved = context_.sys.splice_out(first->piped.read_fd(), fd_, first->size);
+  if (moved == -EAGAIN || moved == -EINTR) {
+    sending_ = polling_out_ = true;
+    context_.ring.poll(*this, kind_send, fd_, POLLOUT);
+    return;
+  }
+  // A pipe that has less than was put in cannot be; better a broken connection than a wrong byte.
+  if (moved <= 0) return fail(moved == 0 ? -EIO : moved, Direction::send);
+  queue_.consume(static_cast<std::size_t>(moved));
+  bytes_sent_ += static_cast<std::uint64_t>(moved);
+  if (!queue_.empty() || finish_wanted_) queued();
+  handler_.on_sent();
+}
+
 void Stream::sent(const Completion& completion) {
   sending_ = false;
+  if (std::exchange(polling_out_, false) && state_ == State::open && completion.result >= 0) {
+    return queued();
+  }
   if (state_ != State::open) return advance_closing();
   if (completion.result == -EAGAIN || completion.result == -EINTR) return queued();
   if (completion.result < 0) return fail(completion.result, Direction::send);
@@ -288,6 +390,8 @@ void Stream::close(bool reset) {
   state_ = State::closing;
   releasing_ = false;
   if (reset) context_.sys.reset_on_close(fd_);
+  if (receive_ == Receive::pipe_full) pipe_->waiter = nullptr;
+  pipe_.reset();
   ring::BufferWaiter::unlink();
   if (receive_ == Receive::armed) cancel_receive();
   connecting_ = connecting;
@@ -341,7 +445,7 @@ void Stream::joined() {
 void Stream::on_complete(std::uint8_t kind, const Completion& completion) {
   switch (kind) {
     case kind_receive:
-      return received(completion);
+      return polling_in_ ? splice_ready(completion) : received(completion);
     case kind_send:
       return sent(completion);
     case kind_zero_copy:

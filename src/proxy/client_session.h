@@ -7,7 +7,7 @@
 
 #include "ringside/http/message.h"
 #include "ringside/http/writer.h"
-#include "ringside/ring/buffer_group.h"
+#include "ringside/net/piece.h"
 
 namespace ringside::proxy {
 
@@ -37,7 +37,7 @@ class ClientSession {
   virtual http::HeadWriter start_head(std::uint16_t status, std::string_view reason) = 0;
   // These are false when memory ran out: the exchange is over then.
   virtual bool send_head(http::HeadWriter& head, const ResponseFraming& framing) = 0;
-  virtual bool send_body(ring::Lease piece) = 0;
+  virtual bool send_body(net::Piece piece) = 0;
   // Bytes that stay in place until everything was sent.
   virtual bool send_body_view(std::string_view bytes) = 0;
   // `trailers` may be null. In a tunnel: FIN.

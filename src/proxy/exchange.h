@@ -10,6 +10,7 @@
 #include "ringside/filter/forwarding.h"
 #include "ringside/http/message.h"
 #include "ringside/http/parser.h"
+#include "ringside/net/piece.h"
 #include "ringside/proxy/end_reason.h"
 #include "ringside/ring/ring.h"
 #include "ringside/route/router.h"
@@ -52,7 +53,7 @@ class Exchange final : private upstream::ResponseHandler,
   // What came is not a request, or one past a limit (`fault`).
   void on_bad_head(const http::ParseFault& fault);
   void on_head_timeout();
-  void on_request_body(ring::Lease piece);
+  void on_request_body(net::Piece piece);
   void on_request_end(http::FieldList* trailers);
   void on_bad_body(const http::ParseFault& fault);
   // Some of the response has left.
@@ -81,7 +82,7 @@ class Exchange final : private upstream::ResponseHandler,
 
   // exchange_response.cc
   void on_response_head(http::ResponseHead& head) override;
-  void on_response_body(ring::Lease piece) override;
+  void on_response_body(net::Piece piece) override;
   void on_response_end(const http::FieldList* trailers) override;
   void on_request_progress() override;
   void on_upstream_failed(const base::Error& error) override;

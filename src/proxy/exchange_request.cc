@@ -237,7 +237,7 @@ bool Exchange::retry(const base::Error& error) {
   return true;
 }
 
-void Exchange::on_request_body(ring::Lease piece) {
+void Exchange::on_request_body(net::Piece piece) {
   request_bytes_ += piece.size();
   touch();
   if (request_ == RequestState::discarding) return;

@@ -102,7 +102,7 @@ void Exchange::relay_switch(http::ResponseHead& head) {
   touch();
 }
 
-void Exchange::on_response_body(ring::Lease piece) {
+void Exchange::on_response_body(net::Piece piece) {
   touch();
   response_body_bytes_ += piece.size();
   if (!client_.send_body(std::move(piece))) {

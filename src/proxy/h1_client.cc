@@ -47,6 +47,31 @@ void H1Client::on_received(ring::Lease lease) {
   read_input();
 }
 
+std::uint64_t H1Client::opaque_bytes() {
+  if (!wanted_ || !input_.empty() || exchange_ == nullptr) return 0;
+  switch (reading_) {
+    case Reading::body_length:
+      return body_left_;
+    case Reading::body_chunked:
+      return chunks_->chunk_remaining();
+    case Reading::tunnel:
+      return ~std::uint64_t{0};
+    default:
+      return 0;
+  }
+}
+
+void H1Client::on_piped(net::PipeBytes bytes) {
+  std::uint32_t size = bytes.size();
+  if (reading_ == Reading::body_length) {
+    body_left_ -= size;
+  } else if (reading_ == Reading::body_chunked) {
+    chunks_->skip(size);
+  }
+  exchange_->on_request_body(std::move(bytes));
+  if (reading_ == Reading::body_length && body_left_ == 0) request_complete(nullptr);
+}
+
 void H1Client::on_end_of_stream() {
   ended_ = true;
   read_input();
@@ -97,7 +122,7 @@ void H1Client::balance_input() {
   std::size_t limit = context_.runtime->snapshot().limits.buffered_bytes_max;
   if (!stream_.parked() && input_.bytes() >= limit) {
     stream_.park();
-  } else if (stream_.parked() && input_.bytes() < limit / 2) {
+  } else if (stream_.parked() && !held_ && input_.bytes() < limit / 2) {
     stream_.resume();
   }
 }
@@ -189,7 +214,7 @@ void H1Client::head_complete(const http::Gather::Fed& fed) {
   if (++requests_ == requests_max || last_request_) head.keep_alive = false;
   chunked_response_ = false;
   first_chunk_ = true;
-  wanted_ = false;
+  wanted_ = held_ = false;
   body_left_ = head.framing.length;
   reading_ = Reading::complete;
   if (head.framing.kind == http::Framing::Kind::chunked) {
@@ -308,11 +333,16 @@ void H1Client::end_of_input() {
 
 void H1Client::want_body() {
   wanted_ = true;
+  held_ = false;
   schedule_read();
 }
 
+// With nothing read ahead the client is stopped at once: what it sends next may go into a pipe,
+// once it is wanted.
 void H1Client::hold_body() {
   wanted_ = false;
+  held_ = input_.empty();
+  if (held_) stream_.park();
 }
 
 void H1Client::enter_tunnel() {
@@ -360,13 +390,13 @@ bool H1Client::send_head(http::HeadWriter& head, const ResponseFraming& framing)
   return bytes.data() != nullptr && stream_.send_view(bytes);
 }
 
-bool H1Client::send_body(ring::Lease piece) {
+bool H1Client::send_body(net::Piece piece) {
   if (chunked_response_ && !tunnel_) {
     http::ChunkLine line(piece.size(), first_chunk_);
     first_chunk_ = false;
     if (!stream_.send_copy(line.text())) return false;
   }
-  return stream_.send_lease(std::move(piece));
+  return stream_.send_piece(std::move(piece));
 }
 
 bool H1Client::send_body_view(std::string_view bytes) {

@@ -39,7 +39,7 @@ class H1Client final : public ClientSession,
 
   http::HeadWriter start_head(std::uint16_t status, std::string_view reason) override;
   bool send_head(http::HeadWriter& head, const ResponseFraming& framing) override;
-  bool send_body(ring::Lease piece) override;
+  bool send_body(net::Piece piece) override;
   bool send_body_view(std::string_view bytes) override;
   bool send_end(const http::FieldList* trailers) override;
   std::size_t response_pending() const override { return stream_.pending_bytes(); }
@@ -62,6 +62,8 @@ class H1Client final : public ClientSession,
   };
 
   void on_received(ring::Lease lease) override;
+  std::uint64_t opaque_bytes() override;
+  void on_piped(net::PipeBytes bytes) override;
   void on_end_of_stream() override;
   void on_sent() override;
   void on_failed(const base::Error& error, Direction direction) override;
@@ -106,6 +108,7 @@ class H1Client final : public ClientSession,
   std::uint32_t requests_ = 0;
   Reading reading_ = Reading::head;
   bool wanted_ = false;
+  bool held_ = false;   // by back-pressure, with nothing read ahead
   bool ended_ = false;  // the client's FIN came
   bool end_told_ = false;
   bool reading_now_ = false;  // read_input is on the stack

@@ -20,6 +20,14 @@ enum MessageKind : std::uint32_t { message_drain = 1, message_stop, message_swap
 // Idle clients may have a request under way when a drain begins; they get this long to bring it.
 constexpr base::Millis drain_grace_ms = 1'000;
 
+// Two bodies at a time for each of a thousand exchanges; beyond that, bodies are copied.
+constexpr std::uint32_t pipes_max = 2048;
+// Asked for; what one turn moves at most. Smaller ones cost up to half as much again a byte.
+constexpr std::uint32_t pipe_bytes = 1024 * 1024;
+// When a body passes through a pipe unless the configuration says otherwise.
+constexpr std::uint64_t auto_splice_bytes_min = 256 * 1024;
+constexpr std::uint32_t auto_splice_streak_min = 64 * 1024;
+
 // Two connections for each client, some pieces for each connection that is busy.
 std::uint32_t sessions_max(std::uint32_t connections_max) {
   return connections_max + 1024;
@@ -41,12 +49,8 @@ struct Worker::Parts final : ring::MessageHandler {
         ring(std::move(opened)),
         buffers(std::move(group)),
         slices(slices_max(with.connections_max)),
-        streams{*ring,
-                *buffers,
-                slices,
-                with.sys,
-                first->snapshot->server.zero_copy,
-                first->snapshot->server.zero_copy_bytes_min},
+        pipes(with.sys, pipes_max, pipe_bytes),
+        streams(make_streams(first->snapshot->server)),
         pools(streams, with.logger, pools_options(with, *first->snapshot)),
         ids(make_ids(with.sys)),
         clients(with.connections_max),
@@ -67,6 +71,31 @@ struct Worker::Parts final : ring::MessageHandler {
                 .drain_grace_ms = drain_grace_ms,
                 .retired = &retired} {
     use(std::move(first));
+  }
+
+  net::StreamContext make_streams(const config::Server& server) {
+    net::StreamContext out{.ring = *ring,
+                           .buffers = *buffers,
+                           .slices = slices,
+                           .sys = options.sys,
+                           .pipes = pipes,
+                           .zero_copy = server.zero_copy,
+                           .zero_copy_bytes_min = server.zero_copy_bytes_min};
+    switch (server.body_mover) {
+      case config::BodyMover::automatic:
+        out.splice_bytes_min = auto_splice_bytes_min;
+        out.splice_streak_min = auto_splice_streak_min;
+        break;
+      case config::BodyMover::copy:
+        out.bundles = false;
+        break;
+      case config::BodyMover::bundle:
+        break;
+      case config::BodyMover::splice:
+        out.splice_bytes_min = 1;
+        break;
+    }
+    return out;
   }
 
   static upstream::PoolsOptions pools_options(const WorkerOptions& with,
@@ -161,6 +190,7 @@ struct Worker::Parts final : ring::MessageHandler {
   std::unique_ptr<ring::BufferGroup> buffers;
   base::ChunkPool chunks;
   net::SlicePool slices;
+  net::PipePool pipes;
   net::StreamContext streams;
   upstream::Pools pools;
   filter::RequestIds ids;

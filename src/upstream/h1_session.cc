@@ -158,14 +158,14 @@ bool H1Session::send_head(http::HeadWriter& head, const RequestFraming& framing)
   return true;
 }
 
-bool H1Session::send_body(ring::Lease piece) {
+bool H1Session::send_body(net::Piece piece) {
   if (send_failed_) return true;  // the response decides now
   if (chunked_request_ && !tunnel_) {
     http::ChunkLine line(piece.size(), first_chunk_);
     first_chunk_ = false;
     if (!stream_.send_copy(line.text())) return false;
   }
-  return stream_.send_lease(std::move(piece));
+  return stream_.send_piece(std::move(piece));
 }
 
 bool H1Session::send_end(const http::FieldList* trailers) {
@@ -230,6 +230,32 @@ void H1Session::on_received(ring::Lease lease) {
       return response_complete(!lease.empty());
     }
   }
+}
+
+std::uint64_t H1Session::opaque_bytes() {
+  if (state_ != State::busy || handler_ == nullptr) return 0;
+  switch (reading_) {
+    case Reading::body_length:
+      return body_left_;
+    case Reading::body_chunked:
+      return chunks_->chunk_remaining();
+    case Reading::body_until_close:
+    case Reading::tunnel:
+      return ~std::uint64_t{0};
+    default:
+      return 0;
+  }
+}
+
+void H1Session::on_piped(net::PipeBytes bytes) {
+  std::uint32_t size = bytes.size();
+  if (reading_ == Reading::body_length) {
+    body_left_ -= size;
+    if (body_left_ == 0) reading_ = Reading::nothing;
+  } else if (reading_ == Reading::body_chunked) {
+    chunks_->skip(size);
+  }
+  if (deliver(std::move(bytes)) && reading_ == Reading::nothing) response_complete(false);
 }
 
 // True when the parser is done; otherwise more is to come, or the exchange was told of the failure.
@@ -299,7 +325,7 @@ bool H1Session::head_complete() {
   return epoch == epoch_;
 }
 
-bool H1Session::deliver(ring::Lease piece) {
+bool H1Session::deliver(net::Piece piece) {
   std::uint32_t epoch = epoch_;
   handler_->on_response_body(std::move(piece));
   return epoch == epoch_;

@@ -45,7 +45,7 @@ class H1Session final : public Session,
   void begin(ResponseHandler& handler, base::Arena& arena, http::Method method) override;
   http::HeadWriter start_head(const RequestLine& line) override;
   bool send_head(http::HeadWriter& head, const RequestFraming& framing) override;
-  bool send_body(ring::Lease piece) override;
+  bool send_body(net::Piece piece) override;
   bool send_end(const http::FieldList* trailers) override;
   std::size_t request_pending() const override { return stream_.pending_bytes(); }
   bool request_refused() const override { return send_failed_; }
@@ -72,6 +72,8 @@ class H1Session final : public Session,
 
   void on_connected() override;
   void on_received(ring::Lease lease) override;
+  std::uint64_t opaque_bytes() override;
+  void on_piped(net::PipeBytes bytes) override;
   void on_end_of_stream() override;
   void on_sent() override;
   void on_failed(const base::Error& error, Direction direction) override;
@@ -82,7 +84,7 @@ class H1Session final : public Session,
   bool read_length(ring::Lease& lease);
   bool read_chunks(ring::Lease& lease);
   bool read_trailers(ring::Lease& lease);
-  bool deliver(ring::Lease piece);
+  bool deliver(net::Piece piece);
   template <typename Parser>
   bool parse(Parser& parser, ring::Lease& lease);
   bool head_complete();

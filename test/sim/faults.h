@@ -31,6 +31,9 @@ enum class Fault : std::uint8_t {
   slow_network,
   one_byte_peer,
   reload,
+  pipe_no_descriptors,
+  small_pipe,
+  splice_again,
   // From here on something is taken away, so that an exchange may fail.
   lost_buffers,
   persistent_refusal,

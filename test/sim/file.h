@@ -1,6 +1,7 @@
 // What a simulated descriptor stands for.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -17,7 +18,7 @@ struct Op;
 // in Linux.
 class File : public Wakeable {
  public:
-  enum class Kind : std::uint8_t { socket, event, ring };
+  enum class Kind : std::uint8_t { socket, event, ring, pipe };
   explicit File(Kind kind) : kind_(kind) {}
   virtual ~File() = default;
   File(const File&) = delete;
@@ -52,6 +53,23 @@ class EventFile final : public File {
 
  private:
   std::uint64_t count_ = 0;
+};
+
+// One end of a pipe. Only moved by SimSys::splice_in and splice_out.
+class PipeFile final : public File {
+ public:
+  struct Store {
+    std::string bytes;
+    std::size_t capacity = 0;
+    std::size_t room() const { return capacity - std::min(bytes.size(), capacity); }
+  };
+  explicit PipeFile(std::shared_ptr<Store> store) : File(Kind::pipe), store_(std::move(store)) {}
+  unsigned poll_events() override { return 0; }
+  std::string describe() const override { return "a pipe"; }
+  Store& store() { return *store_; }
+
+ private:
+  std::shared_ptr<Store> store_;
 };
 
 class RingFile final : public File {

@@ -101,6 +101,9 @@ Settings draw_settings(Random& random) {
   out.buffered_bytes_max = random.pick(watermarks);
   out.zero_copy = random.one_in(3);
   out.zero_copy_bytes_min = random.pick(zero_copy_sizes);
+  static constexpr config::BodyMover movers[] = {config::BodyMover::copy, config::BodyMover::bundle,
+                                                 config::BodyMover::splice};
+  out.body_mover = random.pick(movers);
   out.end_early = random.one_in(10);
   out.end_by_stop = random.one_in(3);
   return out;
@@ -111,6 +114,8 @@ std::string to_string(const Settings& s) {
                     std::to_string(s.buffers) + " buffers of " + std::to_string(s.buffer_bytes) +
                     ", watermark " + std::to_string(s.buffered_bytes_max);
   if (s.zero_copy) out += ", zero copy from " + std::to_string(s.zero_copy_bytes_min);
+  if (s.body_mover == config::BodyMover::copy) out += ", copies";
+  if (s.body_mover == config::BodyMover::splice) out += ", splices";
   if (s.scarce) out += ", scarce: " + std::to_string(s.connections_max) + " connections";
   if (s.scarce) out += ", " + std::to_string(s.server_connections_max) + " to a server";
   if (s.abilities.defer_taskrun) out += ", deferred";
@@ -135,6 +140,7 @@ config::SnapshotRef make_snapshot(const Settings& settings, unsigned variant) {
   out->server.ring_entries = settings.ring_entries;
   out->server.buffers = settings.buffers;
   out->server.buffer_bytes = settings.buffer_bytes;
+  out->server.body_mover = settings.body_mover;
   out->server.zero_copy = settings.zero_copy;
   out->server.zero_copy_bytes_min = settings.zero_copy_bytes_min;
   out->server.server_name = "sim" + std::to_string(variant);

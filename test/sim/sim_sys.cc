@@ -10,6 +10,8 @@ namespace ringside::sim {
 
 namespace {
 
+constexpr std::uint32_t pipe_bytes_min = 4096;
+
 // Written out so that the simulator needs nothing of the product's own error mapping.
 std::unexpected<base::Error> failed(base::ErrorCode code, int sys_errno) {
   return std::unexpected(base::Error{.code = code, .sys_errno = sys_errno});
@@ -85,6 +87,56 @@ base::Result<net::Address> SimSys::peer_address(int fd) {
 
 void SimSys::close(int fd) {
   core_.files.close(fd);
+}
+
+std::shared_ptr<PipeFile> SimSys::pipe(int fd) const {
+  auto file = core_.files.get(fd);
+  if (file == nullptr || file->kind() != File::Kind::pipe) return nullptr;
+  return std::static_pointer_cast<PipeFile>(std::move(file));
+}
+
+std::size_t SimSys::shorten(std::size_t bytes, Fault fault) {
+  if (bytes <= 1 || !core_.faults.hit(fault)) return bytes;
+  return core_.random.between(1, bytes - 1);
+}
+
+base::Result<net::PipeEnds> SimSys::open_pipe(std::uint32_t bytes) {
+  if (core_.faults.hit(Fault::pipe_no_descriptors)) {
+    return failed(base::ErrorCode::no_descriptors, core_.random.coin() ? EMFILE : ENFILE);
+  }
+  // A user who has many pipes gets small ones.
+  if (core_.faults.hit(Fault::small_pipe)) bytes = pipe_bytes_min;
+  auto store = std::make_shared<PipeFile::Store>();
+  store->capacity = bytes;
+  const int read_fd = core_.files.open(std::make_shared<PipeFile>(store));
+  const int write_fd = core_.files.open(std::make_shared<PipeFile>(store));
+  return net::PipeEnds{.read_fd = read_fd, .write_fd = write_fd, .capacity = bytes};
+}
+
+int SimSys::splice_in(int socket, int pipe_write_fd, std::uint32_t bytes) {
+  auto from = core_.files.socket(socket);
+  auto to = pipe(pipe_write_fd);
+  if (from == nullptr || to == nullptr) return -EBADF;
+  if (core_.faults.hit(Fault::splice_again)) return -EAGAIN;
+  std::size_t room = std::min<std::size_t>(bytes, to->store().room());
+  if (room == 0) return -EAGAIN;
+  room = shorten(room, Fault::short_read);
+  std::string data(room, '\0');
+  const int result = from->read(data.data(), room, false);
+  if (result > 0) to->store().bytes.append(data, 0, static_cast<std::size_t>(result));
+  return result;
+}
+
+int SimSys::splice_out(int pipe_read_fd, int socket, std::uint32_t bytes) {
+  auto from = pipe(pipe_read_fd);
+  auto to = core_.files.socket(socket);
+  if (from == nullptr || to == nullptr) return -EBADF;
+  std::string& data = from->store().bytes;
+  if (data.empty()) return 0;
+  const std::size_t some = shorten(std::min<std::size_t>(bytes, data.size()), Fault::short_write);
+  const int result = to->write(data.data(), some, nullptr);
+  if (result > 0) data.erase(0, static_cast<std::size_t>(result));
+  return result;
 }
 
 int SimSys::remove_stale_unix_socket(const net::Address& address) {

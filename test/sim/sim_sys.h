@@ -22,10 +22,16 @@ class SimSys final : public net::SysPort {
   base::Result<net::Address> local_address(int fd) override;
   base::Result<net::Address> peer_address(int fd) override;
   void close(int fd) override;
+  base::Result<net::PipeEnds> open_pipe(std::uint32_t bytes) override;
+  int splice_in(int socket, int pipe_write_fd, std::uint32_t bytes) override;
+  int splice_out(int pipe_read_fd, int socket, std::uint32_t bytes) override;
   int remove_stale_unix_socket(const net::Address& address) override;
   void random_bytes(void* out, std::size_t bytes) override;
 
  private:
+  std::shared_ptr<PipeFile> pipe(int fd) const;
+  // Limits a transfer to a random part.
+  std::size_t shorten(std::size_t bytes, Fault fault);
   Core& core_;
   Random random_;
 };

@@ -50,6 +50,14 @@ struct Limits {
       256 * 1024;  // per connection and direction: the high watermark
 };
 
+// How bodies get from one socket to the other ([server] body_mover).
+enum class BodyMover : std::uint8_t {
+  automatic,  // a pipe for large bodies of quick peers, buffers for the others
+  copy,       // one receive buffer at a time
+  bundle,     // several receive buffers at a time, where the kernel can (6.10)
+  splice,     // a pipe whenever there is a body
+};
+
 struct Server {
   std::uint32_t rings = 0;            // 0 = "auto"
   std::uint32_t ring_entries = 1024;  // submission queue
@@ -58,6 +66,7 @@ struct Server {
   std::string server_name = "ringside";  // Server field of answers made here, Via pseudonym
   bool zero_copy = false;                // send large pieces with SEND_ZC (see docs)
   std::uint32_t zero_copy_bytes_min = 32'768;
+  BodyMover body_mover = BodyMover::automatic;
 };
 
 struct Log {

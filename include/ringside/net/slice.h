@@ -8,12 +8,13 @@
 #include <utility>
 
 #include "ringside/base/slab.h"
+#include "ringside/net/piece.h"
 #include "ringside/ring/buffer_group.h"
 
 namespace ringside::net {
 
 // One piece. Its bytes are a lease's, or the caller's (an arena's, static), or its own few (chunk
-// framing).
+// framing), or in a pipe (`data` is null then).
 struct Slice {
   static constexpr std::size_t own_bytes_max = 24;
 
@@ -21,6 +22,7 @@ struct Slice {
   const char* data = nullptr;
   std::uint32_t size = 0;
   ring::Lease lease;
+  PipeBytes piped;
   char own[own_bytes_max];
 };
 
@@ -45,6 +47,17 @@ class SliceQueue {
     slice->lease = std::move(lease);
     bytes_ += slice->size;
     return true;
+  }
+  bool push(PipeBytes piped) {
+    Slice* slice = append();
+    if (slice == nullptr) return false;
+    slice->size = piped.size();
+    slice->piped = std::move(piped);
+    bytes_ += slice->size;
+    return true;
+  }
+  bool push(Piece piece) {
+    return piece.piped() ? push(piece.take_piped()) : push(piece.take_lease());
   }
   // The bytes must stay in place until they were taken.
   bool push_view(std::string_view bytes) {
@@ -74,12 +87,10 @@ class SliceQueue {
     bytes_ -= bytes;
     while (head_ != nullptr && bytes >= head_->size) {
       bytes -= head_->size;
+      if (head_->piped) head_->piped.consume(head_->size);
       pop();
     }
-    if (bytes > 0 && head_ != nullptr) {
-      head_->data += bytes;
-      head_->size -= static_cast<std::uint32_t>(bytes);
-    }
+    if (bytes > 0 && head_ != nullptr) take_from_front(static_cast<std::uint32_t>(bytes));
   }
   // Unlinks the first piece; the caller destroys it in the pool.
   Slice* take_front() {
@@ -96,6 +107,14 @@ class SliceQueue {
   SlicePool& pool() { return *pool_; }
 
  private:
+  void take_from_front(std::uint32_t bytes) {
+    if (head_->piped) {
+      head_->piped.consume(bytes);
+    } else {
+      head_->data += bytes;
+    }
+    head_->size -= bytes;
+  }
   Slice* append() {
     Slice* slice = pool_->create();
     if (slice == nullptr) return nullptr;

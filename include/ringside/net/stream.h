@@ -8,6 +8,8 @@
 #include "ringside/base/arena.h"
 #include "ringside/base/error.h"
 #include "ringside/net/address.h"
+#include "ringside/net/piece.h"
+#include "ringside/net/pipe.h"
 #include "ringside/net/slice.h"
 #include "ringside/net/sys_port.h"
 #include "ringside/ring/buffer_group.h"
@@ -22,8 +24,15 @@ struct StreamContext {
   ring::BufferGroup& buffers;
   SlicePool& slices;
   SysPort& sys;
+  PipePool& pipes;
   bool zero_copy = false;  // use SEND_ZC for large pieces
   std::uint32_t zero_copy_bytes_min = 0;
+  bool bundles = true;  // receive into several buffers at once, where the kernel can
+  // Bodies of which so many bytes are still to come pass through a pipe, once the peer has shown
+  // that it sends in bulk (`splice_streak_min` bytes in receives without a short one).
+  std::uint64_t splice_bytes_min = splice_never;
+  std::uint32_t splice_streak_min = 0;
+  static constexpr std::uint64_t splice_never = ~std::uint64_t{0};
 };
 
 // All calls come on the ring's thread, from its loop; a handler may call anything of its stream,
@@ -34,6 +43,10 @@ class StreamHandler {
   virtual void on_connected() {}
   // Bytes arrived. May still come after park(), for what was under way.
   virtual void on_received(ring::Lease lease) = 0;
+  // How many bytes from here on nobody needs to look at, so that they may come by on_piped.
+  // Asked before every receive of a stream that is received singly.
+  virtual std::uint64_t opaque_bytes() { return 0; }
+  virtual void on_piped(PipeBytes) {}
   // The peer will send no more (FIN). No on_received follows.
   virtual void on_end_of_stream() = 0;
   // Some queued bytes have left; pending_bytes() tells how many wait still.
@@ -58,7 +71,10 @@ class StreamHandler {
 // what one turn of the loop queues and submits it as one operation at the end of the turn, so a
 // head and its body leave together. One send is in flight at a time, next to at most one zero-copy
 // send whose notification is still owed.
-class Stream final : public ring::Completer, private ring::Deferred, private ring::BufferWaiter {
+class Stream final : public ring::Completer,
+                     private ring::Deferred,
+                     private ring::BufferWaiter,
+                     private PipeWaiter {
  public:
   Stream(StreamContext& context, StreamHandler& handler)
       : context_(context), handler_(handler), queue_(context.slices), held_(context.slices) {}
@@ -85,7 +101,7 @@ class Stream final : public ring::Completer, private ring::Deferred, private rin
   // Queues bytes. False when memory ran out: the caller closes. Views must stay in place until
   // sent.
   bool send_view(std::string_view bytes);
-  bool send_lease(ring::Lease lease);
+  bool send_piece(Piece piece);
   bool send_copy(std::string_view bytes);  // at most Slice::own_bytes_max bytes
   // Sends FIN when everything queued has left.
   void finish_sending();
@@ -125,7 +141,7 @@ class Stream final : public ring::Completer, private ring::Deferred, private rin
 
  private:
   enum class State : std::uint8_t { fresh, connecting, open, closing, closed };
-  enum class Receive : std::uint8_t { off, armed, cancelling, no_buffers };
+  enum class Receive : std::uint8_t { off, armed, cancelling, no_buffers, pipe_full };
   enum Kind : std::uint8_t {
     kind_connect,
     kind_receive,
@@ -138,12 +154,20 @@ class Stream final : public ring::Completer, private ring::Deferred, private rin
 
   void run_deferred() override;
   void on_buffers_available() override;
+  void on_pipe_free() override;
+  bool may_splice();
+  void arm_splice();
+  void splice_ready(const ring::Completion& completion);
+  void splice_in(std::uint64_t bytes_max);
+  void splice_out();
+  void note_received(std::uint32_t bytes);
   void arm_receive();
   void cancel_receive();
   std::uint32_t share_of_buffers() const;
   void deliver(const ring::Completion& completion);
   void cancel_send();
   void received(const ring::Completion& completion);
+  void receive_failed(int result);
   void sent(const ring::Completion& completion);
   void sent_zero_copy(const ring::Completion& completion);
   void submit_send();
@@ -158,13 +182,18 @@ class Stream final : public ring::Completer, private ring::Deferred, private rin
   StreamHandler& handler_;
   SliceQueue queue_;
   SliceQueue held_;  // the piece of a zero-copy send until its notification
+  PipeRef pipe_;     // while bodies are spliced from here
   std::uint64_t bytes_sent_ = 0;
+  std::uint32_t streak_bytes_ = 0;  // received in bulk, without a short receive in between
   int fd_ = -1;
   State state_ = State::fresh;
   Receive receive_ = Receive::off;
   bool parked_ = true;
   bool singly_ = false;
   bool armed_singly_ = false;
+  bool polling_in_ = false;  // the receive that is armed is a poll before a splice
+  bool polling_out_ = false;
+  bool splice_off_ = false;  // this socket cannot
   bool ended_ = false;
   bool sending_ = false;
   bool send_failed_ = false;

@@ -9,6 +9,13 @@
 
 namespace ringside::net {
 
+// Both ends of a pipe, and how much it holds.
+struct PipeEnds {
+  int read_fd = -1;
+  int write_fd = -1;
+  std::uint32_t capacity = 0;
+};
+
 // None of these blocks. Thread-safe in the real one; the simulated one lives in one thread.
 // Sockets are in blocking mode: on a non-blocking one io_uring would answer -EAGAIN instead of
 // waiting.
@@ -22,8 +29,8 @@ class SysPort {
   virtual int reset_on_close(int fd) = 0;
   virtual int bind(int fd, const Address& address) = 0;
   virtual int listen(int fd, int backlog) = 0;
-  // Not an operation: the kernel runs that in a worker thread (measured: 5.2 us against 0.3), and the
-  // call does not block.
+  // Not an operation: the kernel runs that in a worker thread (measured: 5.2 us against 0.3), and
+  // the call does not block.
   virtual int shutdown(int fd, int how) = 0;
   // A connection that is already in the accept queue, or -EAGAIN.
   virtual int accept_now(int fd) = 0;
@@ -33,6 +40,13 @@ class SysPort {
   virtual base::Result<Address> peer_address(int fd) = 0;
   // Outside a ring's life only (a ring closes its sockets by operations).
   virtual void close(int fd) = 0;
+  // A pipe that holds `bytes`, or less where the user's share of pipe memory is used up (pipe(7)).
+  virtual base::Result<PipeEnds> open_pipe(std::uint32_t bytes) = 0;
+  // Moves up to `bytes` bytes from a socket into an empty pipe. How many, 0 at the end of the
+  // stream, or a negative errno (-EAGAIN: nothing there; -EINVAL: this kind of socket cannot).
+  virtual int splice_in(int socket, int pipe_write_fd, std::uint32_t bytes) = 0;
+  // Moves up to `bytes` bytes, which the pipe has, to a socket. -EAGAIN: the socket is full.
+  virtual int splice_out(int pipe_read_fd, int socket, std::uint32_t bytes) = 0;
   // Removes a stale unix socket: one that nobody listens on. 0 or a negative errno.
   virtual int remove_stale_unix_socket(const Address& address) = 0;
   virtual void random_bytes(void* out, std::size_t bytes) = 0;

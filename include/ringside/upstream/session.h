@@ -9,7 +9,7 @@
 #include "ringside/base/error.h"
 #include "ringside/http/message.h"
 #include "ringside/http/writer.h"
-#include "ringside/ring/buffer_group.h"
+#include "ringside/net/piece.h"
 #include "ringside/upstream/directory.h"
 
 namespace ringside::upstream {
@@ -23,7 +23,7 @@ class ResponseHandler {
   // call only.
   virtual void on_response_head(http::ResponseHead& head) = 0;
   // A piece of the body without its framing; in a tunnel, bytes as they came.
-  virtual void on_response_body(ring::Lease piece) = 0;
+  virtual void on_response_body(net::Piece piece) = 0;
   // The whole response came. `trailers` may be null; valid during the call. In a tunnel: the
   // server's FIN.
   virtual void on_response_end(const http::FieldList* trailers) = 0;
@@ -61,7 +61,7 @@ class Session {
   virtual http::HeadWriter start_head(const RequestLine& line) = 0;
   // These are false when memory ran out; abandon() then.
   virtual bool send_head(http::HeadWriter& head, const RequestFraming& framing) = 0;
-  virtual bool send_body(ring::Lease piece) = 0;
+  virtual bool send_body(net::Piece piece) = 0;
   // Of a chunked body; `trailers` may be null. In a tunnel: FIN.
   virtual bool send_end(const http::FieldList* trailers) = 0;
   virtual std::size_t request_pending() const = 0;
