@@ -1,0 +1,277 @@
+// What a stream receives: arming, back-pressure, buffers that run out, and how it ends.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <string>
+
+#include "stream_fixture.h"
+
+namespace ringside::net::test {
+namespace {
+
+constexpr unsigned receive_bundle = 1U << 4;  // in ioprio
+
+class StreamReceiveTest : public StreamTest {
+ protected:
+  explicit StreamReceiveTest(const MachineOptions& options = {}) : StreamTest(options) { adopt(); }
+  bool multishot() {
+    return (machine_.look(IORING_OP_RECV, fd_).ioprio & IORING_RECV_MULTISHOT) != 0;
+  }
+  void resume() {
+    stream_->resume();
+    machine_.settle();
+  }
+};
+
+TEST_F(StreamReceiveTest, a_new_stream_is_parked_and_multishot_once_it_is_resumed) {
+  EXPECT_TRUE(stream_->parked());
+  machine_.settle();
+  EXPECT_FALSE(machine_.receiving(fd_));
+  resume();
+  EXPECT_FALSE(stream_->parked());
+  EXPECT_TRUE(multishot());
+  machine_.put(fd_, "one");
+  machine_.put(fd_, "two");
+  machine_.settle();
+  EXPECT_EQ(handler_.news(), (News{"received one", "received two"}));
+  resume();
+  EXPECT_EQ(machine_.kernel.submitted.size(), 1U) << "armed twice";
+}
+
+TEST_F(StreamReceiveTest, a_multishot_that_ended_is_armed_again) {
+  resume();
+  machine_.arrive(fd_, "one", true);
+  EXPECT_EQ(handler_.news(), (News{"received one"}));
+  machine_.arrive(fd_, "two");
+  EXPECT_EQ(handler_.news(), (News{"received two"}));
+  for (int error : {-EAGAIN, -EINTR, -ECANCELED}) {
+    machine_.end_receive(fd_, error);
+    EXPECT_TRUE(machine_.receiving(fd_)) << error;
+  }
+  EXPECT_EQ(handler_.news(), News{});
+}
+
+TEST_F(StreamReceiveTest, parking_cancels_and_resuming_arms_again) {
+  resume();
+  Machine::Operation receive = machine_.look(IORING_OP_RECV, fd_);
+  stream_->park();
+  EXPECT_TRUE(stream_->parked());
+  machine_.settle();
+  Machine::Operation cancel = machine_.cancel_of(receive);
+  machine_.put(fd_, "under way", true);  // it was quicker than the cancel
+  machine_.finish(cancel, -ENOENT);
+  EXPECT_EQ(handler_.news(), (News{"received under way"}));
+  EXPECT_FALSE(machine_.receiving(fd_));
+  resume();
+  EXPECT_TRUE(machine_.receiving(fd_));
+}
+
+TEST_F(StreamReceiveTest, resumed_while_the_cancel_is_under_way_it_receives_on) {
+  resume();
+  Machine::Operation receive = machine_.look(IORING_OP_RECV, fd_);
+  stream_->park();
+  machine_.settle();
+  Machine::Operation cancel = machine_.cancel_of(receive);
+  resume();
+  EXPECT_EQ(machine_.kernel.submitted.size(), 2U) << "one receive at a time";
+  machine_.complete(receive, -ECANCELED);
+  machine_.finish(cancel, 0);
+  machine_.arrive(fd_, "more");
+  EXPECT_EQ(handler_.news(), (News{"received more"}));
+}
+
+TEST_F(StreamReceiveTest, a_cancel_that_the_kernel_refused_is_tried_again) {
+  resume();
+  Machine::Operation receive = machine_.look(IORING_OP_RECV, fd_);
+  stream_->park();
+  machine_.settle();
+  machine_.finish(machine_.cancel_of(receive), -EBUSY);
+  EXPECT_TRUE(machine_.cancelled(receive));
+  machine_.complete(receive, -ECANCELED);
+  machine_.finish(machine_.cancel_of(receive), 0);
+  EXPECT_FALSE(machine_.receiving(fd_));
+}
+
+TEST_F(StreamReceiveTest, parked_in_the_handler_it_stops) {
+  handler_.action = [&](const std::string&) { stream_->park(); };
+  resume();
+  machine_.arrive(fd_, "one", true);
+  EXPECT_FALSE(machine_.receiving(fd_));
+}
+
+TEST_F(StreamReceiveTest, the_end_is_told_once_and_nothing_is_armed_after_it) {
+  resume();
+  machine_.arrive(fd_, "last");
+  machine_.end_receive(fd_, 0);
+  EXPECT_EQ(handler_.news(), (News{"received last", "end"}));
+  EXPECT_TRUE(stream_->ended());
+  EXPECT_TRUE(stream_->open());
+  EXPECT_FALSE(stream_->idle());
+  stream_->park();
+  resume();
+  EXPECT_FALSE(machine_.receiving(fd_));
+  stream_->send_view("an answer");
+  EXPECT_EQ(machine_.leave_all(fd_), "an answer") << "half closed is not closed";
+}
+
+TEST_F(StreamReceiveTest, a_failure_ends_the_receiving_direction_only) {
+  resume();
+  stream_->send_view("under way");
+  machine_.settle();
+  machine_.end_receive(fd_, -ECONNRESET);
+  EXPECT_EQ(handler_.news(), (News{"failed receive reset"}));
+  EXPECT_TRUE(stream_->open());
+  EXPECT_TRUE(stream_->ended());
+  EXPECT_EQ(stream_->pending_bytes(), 9U);
+  EXPECT_FALSE(machine_.receiving(fd_));
+  machine_.finish(machine_.look_send(fd_), -EPIPE);
+  EXPECT_EQ(handler_.news(), (News{"failed send reset"}));
+}
+
+TEST_F(StreamReceiveTest, what_a_failed_receive_brought_a_buffer_for_is_given_back) {
+  resume();
+  const io_uring_buf* buffer = machine_.kernel.pick_buffer(machine_.buffers->id());
+  machine_.finish(machine_.look(IORING_OP_RECV, fd_), -ECONNRESET,
+                  IORING_CQE_F_BUFFER | unsigned{buffer->bid} << IORING_CQE_BUFFER_SHIFT);
+  EXPECT_EQ(machine_.buffers->leased(), 0U);
+}
+
+// ---- singly
+
+TEST_F(StreamReceiveTest, singly_one_receive_follows_the_other_and_parking_costs_nothing) {
+  stream_->receive_singly(true);
+  resume();
+  EXPECT_FALSE(multishot());
+  machine_.arrive(fd_, "one");
+  EXPECT_TRUE(machine_.receiving(fd_));
+  Machine::Operation receive = machine_.look(IORING_OP_RECV, fd_);
+  stream_->park();
+  machine_.settle();
+  EXPECT_FALSE(machine_.cancelled(receive));
+  machine_.arrive(fd_, "two");
+  EXPECT_EQ(handler_.news(), (News{"received one", "received two"}));
+  EXPECT_FALSE(machine_.receiving(fd_));
+  resume();
+  EXPECT_TRUE(machine_.receiving(fd_));
+}
+
+TEST_F(StreamReceiveTest, the_way_of_receiving_can_change_on_the_way) {
+  resume();
+  Machine::Operation receive = machine_.look(IORING_OP_RECV, fd_);
+  stream_->receive_singly(true);
+  machine_.settle();
+  Machine::Operation cancel = machine_.cancel_of(receive);
+  machine_.complete(receive, -ECANCELED);
+  machine_.finish(cancel, 0);
+  EXPECT_FALSE(multishot());
+  stream_->receive_singly(false);
+  machine_.settle();
+  EXPECT_FALSE(multishot()) << "the one that is armed goes on";
+  machine_.arrive(fd_, "x");
+  EXPECT_TRUE(multishot());
+}
+
+class BundleTest : public StreamReceiveTest {
+ protected:
+  BundleTest() : StreamReceiveTest({.buffers = 64, .buffer_bytes = 8, .bundles = true}) {}
+};
+
+TEST_F(BundleTest, a_single_receive_takes_a_fair_share_and_hands_it_on_in_order) {
+  stream_->receive_singly(true);
+  resume();
+  Machine::Operation receive = machine_.look(IORING_OP_RECV, fd_);
+  EXPECT_NE(receive.ioprio & receive_bundle, 0U);
+  EXPECT_EQ(receive.len / 8, 64U / 16) << "a sixteenth of the free buffers";
+  machine_.arrive(fd_, "12345678abcdefghxyz");
+  EXPECT_EQ(handler_.news(), (News{"received 12345678", "received abcdefgh", "received xyz"}));
+  EXPECT_TRUE(machine_.receiving(fd_));
+}
+
+TEST_F(BundleTest, whoever_closes_in_the_middle_gets_nothing_more_and_no_buffer_is_lost) {
+  stream_->receive_singly(true);
+  resume();
+  handler_.action = [&](const std::string& event) {
+    if (event == "received 12345678") stream_->close();
+  };
+  machine_.arrive(fd_, "12345678abcdefghxyz");
+  EXPECT_EQ(handler_.news(), (News{"received 12345678"}));
+  EXPECT_EQ(machine_.buffers->leased(), 0U);
+}
+
+// ---- buffers that run out
+
+class FewBuffersTest : public StreamReceiveTest {
+ protected:
+  FewBuffersTest() : StreamReceiveTest({.buffers = 2}) { handler_.keep = true; }
+  void use_up() {
+    machine_.arrive(fd_, "a");
+    machine_.arrive(fd_, "b");
+    ASSERT_EQ(machine_.buffers->published(), 0U);
+    machine_.end_receive(fd_, -ENOBUFS);
+    handler_.news();
+  }
+};
+
+TEST_F(FewBuffersTest, without_buffers_it_waits_and_goes_on_when_one_is_back) {
+  for (bool singly : {false, true}) {
+    SCOPED_TRACE(singly);
+    stream_->receive_singly(singly);
+    resume();
+    use_up();
+    EXPECT_FALSE(machine_.receiving(fd_)) << "asking again would spin";
+    EXPECT_EQ(handler_.news(), News{}) << "it is no failure";
+    handler_.kept.pop_back();
+    machine_.settle();
+    EXPECT_TRUE(machine_.receiving(fd_));
+    EXPECT_EQ(multishot(), !singly);
+    machine_.arrive(fd_, "c");
+    EXPECT_EQ(handler_.news(), (News{"received c"}));
+    handler_.kept.clear();
+    if (!singly) {
+      Machine::Operation receive = machine_.look(IORING_OP_RECV, fd_);
+      stream_->receive_singly(true);
+      machine_.settle();
+      machine_.complete(receive, -ECANCELED);
+      machine_.finish(machine_.cancel_of(receive), 0);
+    }
+  }
+}
+
+TEST_F(FewBuffersTest, parked_while_it_waits_it_arms_only_when_it_is_resumed) {
+  resume();
+  use_up();
+  stream_->park();
+  handler_.kept.clear();
+  machine_.settle();
+  EXPECT_FALSE(machine_.receiving(fd_));
+  resume();
+  machine_.arrive(fd_, "c");
+  EXPECT_EQ(handler_.news(), (News{"received c"}));
+}
+
+TEST_F(FewBuffersTest, run_dry_while_the_cancel_of_a_park_is_under_way_it_does_not_wait) {
+  resume();
+  Machine::Operation receive = machine_.look(IORING_OP_RECV, fd_);
+  stream_->park();
+  machine_.settle();
+  Machine::Operation cancel = machine_.cancel_of(receive);
+  machine_.complete(receive, -ENOBUFS);
+  machine_.finish(cancel, -ENOENT);
+  EXPECT_FALSE(machine_.receiving(fd_));
+  resume();
+  EXPECT_TRUE(machine_.receiving(fd_));
+}
+
+TEST_F(FewBuffersTest, closed_while_it_waits_it_is_not_woken) {
+  resume();
+  use_up();
+  stream_->close();
+  handler_.kept.clear();
+  machine_.settle();
+  EXPECT_FALSE(machine_.receiving(fd_));
+  machine_.finish_close(fd_);
+  EXPECT_EQ(handler_.news(), (News{"closed"}));
+}
+
+}  // namespace
+}  // namespace ringside::net::test
