@@ -15,7 +15,7 @@ constexpr base::Millis mail_retry_ms = 1;
 unsigned Pools::ring_with_idle(ServerPool& server) const {
   for (unsigned step = 1; step < options_.rings; ++step) {
     unsigned ring = (options_.ring_index + step) % options_.rings;
-    if (server.shared->idle(ring).load(std::memory_order_relaxed) > 0) return ring;
+    if (server.shared->idle(ring).load() > 0) return ring;
   }
   return options_.ring_index;
 }
@@ -24,7 +24,7 @@ unsigned Pools::ring_with_waiter(ServerPool& server) const {
   if (options_.peers == nullptr) return options_.ring_index;
   for (unsigned step = 1; step < options_.rings; ++step) {
     unsigned ring = (options_.ring_index + step) % options_.rings;
-    if (server.shared->waiting(ring).load(std::memory_order_relaxed) > 0) return ring;
+    if (server.shared->waiting(ring).load() > 0) return ring;
   }
   return options_.ring_index;
 }

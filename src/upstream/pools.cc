@@ -86,9 +86,11 @@ void Pools::sweep() {
 // Smooth weighted round robin over the servers that can take a request now; when none can, over all
 // that have an address, to queue there.
 ServerPool* Pools::choose(UpstreamPool& pool, const SharedServer* avoid) {
-  auto has_place = [](const ServerPool& server) {
+  auto has_place = [this](ServerPool& server) {
     std::uint32_t limit = server.shared->config().connections_max;
-    return server.idle_count > 0 || limit == 0 || server.shared->open() < limit;
+    if (server.idle_count > 0 || limit == 0 || server.shared->open() < limit) return true;
+    // All its places may be connections that are idle on another ring.
+    return options_.peers != nullptr && ring_with_idle(server) != options_.ring_index;
   };
   for (int round = 0; round < 2; ++round) {
     UpstreamPool::Member* best = nullptr;
@@ -122,6 +124,18 @@ void Pools::acquire(Waiter& waiter, PoolTable& table, std::uint32_t upstream,
   });
   if (!any_address) return fail(waiter, {ErrorCode::no_address, Origin::upstream}, nullptr);
   enqueue(waiter, pool);
+  // A ring whose connection became idle just now may have looked for who waits before this one did.
+  if (waiter.state_ == Waiter::State::queued && pool.queue.front() == &waiter) look_again(waiter);
+}
+
+void Pools::look_again(Waiter& waiter) {
+  if (options_.peers == nullptr) return;
+  for (UpstreamPool::Member& member : waiter.pool_->members) {
+    if (ring_with_idle(*member.server) == options_.ring_index) continue;
+    leave_queue(waiter);
+    if (!borrow(waiter, *member.server)) enqueue(waiter, *waiter.pool_);
+    return;
+  }
 }
 
 bool Pools::start(Waiter& waiter, ServerPool& server) {
@@ -180,7 +194,7 @@ void Pools::enqueue(Waiter& waiter, UpstreamPool& pool) {
   pool.queue.push_back(waiter);
   ++pool.queued;
   for (UpstreamPool::Member& member : pool.members) {
-    member.server->shared->waiting(options_.ring_index).fetch_add(1, std::memory_order_relaxed);
+    member.server->shared->waiting(options_.ring_index).fetch_add(1);
   }
   streams_.ring.timers().arm(waiter.timer_, pool.config->timeouts.queue_ms);
 }
@@ -191,7 +205,7 @@ void Pools::leave_queue(Waiter& waiter) {
   streams_.ring.timers().disarm(waiter.timer_);
   --waiter.pool_->queued;
   for (UpstreamPool::Member& member : waiter.pool_->members) {
-    member.server->shared->waiting(options_.ring_index).fetch_sub(1, std::memory_order_relaxed);
+    member.server->shared->waiting(options_.ring_index).fetch_sub(1);
   }
 }
 
@@ -270,7 +284,7 @@ void Pools::session_closed(H1Session& session) {
   sessions_.destroy(&session);
   --server.sessions;
   server.shared->close_place();
-  if (closing_) return;
+  // Also while the worker drains: requests that wait here are to be served still.
   serve_queue(server);
   if (unsigned ring = ring_with_waiter(server); ring != options_.ring_index) {
     post(ring, {.kind = message_place_free, .object = server.shared.get()});

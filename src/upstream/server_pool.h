@@ -29,7 +29,7 @@ class ServerPool {
 
   void idle_changed(int by) {
     idle_count = static_cast<std::uint32_t>(static_cast<int>(idle_count) + by);
-    shared->idle(ring_).store(idle_count, std::memory_order_relaxed);
+    shared->tell_idle(ring_, idle_count);
   }
   // The addresses to try, newest version; nullptr when there is none yet. Each call gives the next
   // one.

@@ -35,9 +35,16 @@ class SharedServer {
   std::uint32_t open() const { return open_.load(std::memory_order_relaxed); }
 
   // Hints, one counter a ring, that tell a ring whom to ask for a connection or whom to give one
-  // to.
+  // to. Read and written in one order for all rings (sequentially consistent): a ring says that it
+  // has an idle connection and then looks for who waits, another says that it waits and then looks
+  // for idle connections, and one of the two must see the other.
   std::atomic<std::uint32_t>& idle(unsigned ring) { return marks_[ring].idle; }
   std::atomic<std::uint32_t>& waiting(unsigned ring) { return marks_[ring].waiting; }
+  // Twice a request, so the order is paid for only where there are other rings.
+  void tell_idle(unsigned ring, std::uint32_t count) {
+    if (rings_ > 1) return idle(ring).store(count);
+    idle(ring).store(count, std::memory_order_relaxed);
+  }
   unsigned rings() const { return rings_; }
 
  private:

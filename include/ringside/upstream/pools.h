@@ -140,6 +140,7 @@ class Pools {
   bool start(Waiter& waiter, ServerPool& server);
   bool use_idle(Waiter& waiter, ServerPool& server);
   bool borrow(Waiter& waiter, ServerPool& server);
+  void look_again(Waiter& waiter);
   void connect(Waiter& waiter, ServerPool& server);  // a place was taken
   void enqueue(Waiter& waiter, UpstreamPool& pool);
   void leave_queue(Waiter& waiter);
