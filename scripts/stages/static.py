@@ -51,8 +51,10 @@ def style(_: bool) -> Outcome:
     outcome.add(check('style.layers', sys.executable, 'scripts/checks/layers.py'))
     outcome.add(check('style.headers-alone', sys.executable, 'scripts/checks/headers.py'))
     outcome.add(check('style.shell', 'shellcheck', '-x', '-P', 'scripts', *shell_scripts()))
-    outcome.add(check('style.python', sys.executable, '-m', 'compileall', '-q', 'scripts', 'test',
+    outcome.add(check('style.python', sys.executable, '-m', 'compileall', '-q', 'perf', 'scripts', 'test',
                       env={'PYTHONPYCACHEPREFIX': str(ROOT / 'build-logs' / 'pycache')}))
+    outcome.add(check('style.perf-suite', sys.executable, '-B', '-m', 'unittest', 'discover', '-s', 'perf/tests',
+                      '-t', 'perf'))
     return outcome
 
 

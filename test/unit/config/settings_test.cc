@@ -23,6 +23,7 @@ ring_entries = 2048
 buffers = 512
 buffer_bytes = "32KiB"
 name = "edge-1"
+body_mover = "splice"
 zero_copy = true
 zero_copy_bytes_min = 65536
 [timeouts]
@@ -60,6 +61,7 @@ underscore_names = true
   EXPECT_EQ(snapshot->server.buffers, 512U);
   EXPECT_EQ(snapshot->server.buffer_bytes, 32'768U);
   EXPECT_EQ(snapshot->server.server_name, "edge-1");
+  EXPECT_EQ(snapshot->server.body_mover, BodyMover::splice);
   EXPECT_TRUE(snapshot->server.zero_copy);
   EXPECT_EQ(snapshot->server.zero_copy_bytes_min, 65'536U);
   EXPECT_EQ(snapshot->timeouts.client_header_ms, 1'000U);
@@ -174,6 +176,8 @@ TEST(ConfigSettings, RangesAndPowersOfTwo) {
   EXPECT_EQ(problems(complete("server.rings = \"4\"\n")),
             Lines{"t.toml:1:16: \"rings\" must be a number or \"auto\", not \"4\""});
   EXPECT_EQ(problems(complete("server.name = \"a b\"\n")).size(), 1U);
+  EXPECT_EQ(problems(complete("server.body_mover = \"splices\"\n")),
+            Lines{"t.toml:1:21: \"body_mover\" cannot be \"splices\" (did you mean \"splice\"?)"});
   EXPECT_EQ(
       problems(complete("server.zero_copy = \"true\"\n")),
       Lines{"t.toml:1:20: \"zero_copy\" must be true or false, not \"true\" (write it without "
