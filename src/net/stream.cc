@@ -90,7 +90,7 @@ void Stream::arm_receive() {
   armed_singly_ = singly_;
   if (singly_) {
     return context_.ring.receive_bundle(*this, kind_receive, fd_, context_.buffers,
-                                        context_.bundles ? share_of_buffers() : 1);
+                                        context_.bundles ? share_of_buffers() : 1, !more_to_read_);
   }
   context_.ring.receive_multishot(*this, kind_receive, fd_, context_.buffers);
 }
@@ -198,6 +198,7 @@ void Stream::deliver(const Completion& completion) {
 
 void Stream::received(const Completion& completion) {
   if (!completion.more()) receive_ = Receive::off;
+  more_to_read_ = completion.more_to_read();
   if (completion.result > 0) note_received(static_cast<std::uint32_t>(completion.result));
   bool unasked = releasing_;
   if (completion.has_buffer()) deliver(completion);

@@ -38,9 +38,10 @@ void Ring::receive(Completer& owner, std::uint8_t kind, int fd, BufferGroup& gro
 }
 
 void Ring::receive_bundle(Completer& owner, std::uint8_t kind, int fd, BufferGroup& group,
-                          std::uint32_t buffers_max) {
+                          std::uint32_t buffers_max, bool poll_first) {
   io_uring_sqe* sqe = take_sqe(owner, kind);
   prepare_receive(sqe, fd, group.id());
+  if (poll_first) sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
   slots_[owner.slot_].group = &group;
   if (!features_.bundles || buffers_max <= 1) return;
   sqe->ioprio |= kernel::receive_send_bundle;

@@ -155,7 +155,7 @@ TEST_P(Parity, bundle_fills_as_many_buffers_as_it_may) {
   Recorder recorder(ring(), group_.get());
   std::string_view rest = text;
   for (std::uint32_t buffers : {3U, 1U, 4U}) {
-    ring().receive_bundle(recorder, kind_receive, pair.server, *group_, buffers);
+    ring().receive_bundle(recorder, kind_receive, pair.server, *group_, buffers, false);
     std::uint32_t filled = ring().features().bundles ? buffers : 1;
     std::string_view expected = rest.substr(0, std::size_t{filled} * buffer_bytes);
     EXPECT_EQ(await(recorder, kind_receive), received(expected, false));
@@ -165,11 +165,53 @@ TEST_P(Parity, bundle_fills_as_many_buffers_as_it_may) {
   EXPECT_EQ(group_->published() + group_->leased(), buffer_count);
   shutdown(pair.client, SHUT_WR);
   if (rest.empty()) {
-    ring().receive_bundle(recorder, kind_receive, pair.server, *group_, 4);
+    ring().receive_bundle(recorder, kind_receive, pair.server, *group_, 4, false);
     EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, 0));
   }
   close(pair.client);
   close(pair.server);
+}
+
+TEST_P(Parity, receive_that_polls_first_waits_or_finds_what_is_there) {
+  Pair pair = connect_pair();
+  Recorder recorder(ring(), group_.get());
+  ring().receive_bundle(recorder, kind_receive, pair.server, *group_, 1, true);
+  settle();
+  EXPECT_EQ(recorder.pending(kind_receive), 0U);
+  send_all(pair.client, "late");
+  EXPECT_EQ(await(recorder, kind_receive), received("late", false));
+  send_all(pair.client, "early");
+  settle();
+  ring().receive_bundle(recorder, kind_receive, pair.server, *group_, 1, true);
+  EXPECT_EQ(await(recorder, kind_receive), received("early", false));
+  close(pair.client);
+  ring().receive_bundle(recorder, kind_receive, pair.server, *group_, 1, true);
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, 0));
+  close(pair.server);
+}
+
+// Unlike one that does not (receive_cannot_be_armed_without_buffers).
+TEST_P(Parity, receive_that_polls_first_can_be_armed_without_buffers) {
+  Pair pair = connect_pair();
+  Pair other = connect_pair();
+  Recorder hoarder(ring(), group_.get());
+  hoarder.hold_leases = true;
+  for (std::uint32_t i = 0; i < buffer_count; ++i) {
+    send_all(other.client, "x");
+    ring().receive(hoarder, kind_receive, other.server, *group_);
+    EXPECT_EQ(await(hoarder, kind_receive), received("x", false));
+  }
+  Recorder recorder(ring(), group_.get());
+  ring().receive_bundle(recorder, kind_receive, pair.server, *group_, 1, true);
+  settle();
+  EXPECT_EQ(recorder.pending(kind_receive), 0U);
+  send_all(pair.client, "y");
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, -ENOBUFS));
+  hoarder.leases.clear();
+  ring().receive_bundle(recorder, kind_receive, pair.server, *group_, 1, true);
+  EXPECT_EQ(await(recorder, kind_receive), received("y", false));
+  for (int fd : {pair.client, pair.server, other.client, other.server})
+    close(fd);
 }
 
 TEST_P(Parity, bundle_takes_what_buffers_there_are) {
@@ -185,7 +227,7 @@ TEST_P(Parity, bundle_takes_what_buffers_there_are) {
   send_all(pair.client, text);
   settle();
   Recorder recorder(ring(), group_.get());
-  ring().receive_bundle(recorder, kind_receive, pair.server, *group_, 4);
+  ring().receive_bundle(recorder, kind_receive, pair.server, *group_, 4, false);
   std::size_t filled = ring().features().bundles ? 2 : 1;
   EXPECT_EQ(await(recorder, kind_receive), received(text.substr(0, filled * buffer_bytes), false));
   hoarder.leases.clear();

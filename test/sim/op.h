@@ -14,7 +14,6 @@ namespace ringside::sim {
 // sqe->ioprio of a receive, from kernel headers newer than those of Debian 12.
 inline constexpr unsigned receive_send_bundle = 1U << 4;
 
-
 class SimRing;
 
 // The kernel's header ends the entry with an array of no elements, which -Wpedantic refuses to
@@ -31,6 +30,7 @@ struct Op {
   std::shared_ptr<void> hold;  // of a zero-copy send: ends in the notification
 
   std::size_t place = 0;  // among the ring's operations
+  bool polled = false;    // has waited, as IORING_RECVSEND_POLL_FIRST asks
   bool waiting = false;   // listed with its file
   bool queued = false;    // about to be tried
   bool late = false;      // being run by a worker thread, so to say: it cannot be cancelled
@@ -44,6 +44,9 @@ struct Op {
   }
   bool bundle() const {
     return sqe.opcode == IORING_OP_RECV && (sqe.ioprio & receive_send_bundle) != 0;
+  }
+  bool poll_first() const {
+    return sqe.opcode == IORING_OP_RECV && (sqe.ioprio & IORING_RECVSEND_POLL_FIRST) != 0;
   }
   bool selects_buffer() const { return (sqe.flags & IOSQE_BUFFER_SELECT) != 0; }
 };

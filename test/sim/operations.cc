@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "sim_ring.h"
 
@@ -152,6 +153,11 @@ Next receive_result(SimRing& ring, Op& op, SocketFile& socket, const Target& tar
 void receive(SimRing& ring, Op& op) {
   SocketFile* socket = socket_of(op);
   if (socket == nullptr) return ring.complete(op, op.file == nullptr ? -EBADF : -ENOTSOCK);
+  // Without a look for a buffer, so that a lack of them is no matter before there is data.
+  if (op.poll_first() && !std::exchange(op.polled, true) &&
+      (socket->poll_events() & (POLLIN | POLLERR | POLLHUP)) == 0) {
+    return ring.wait_for(op);
+  }
   bool first = true;
   for (;;) {
     // Newer kernels know that the socket is empty and do not look for a buffer then; older ones

@@ -191,7 +191,8 @@ class Stream final : public ring::Completer,
   bool parked_ = true;
   bool singly_ = false;
   bool armed_singly_ = false;
-  bool polling_in_ = false;  // the receive that is armed is a poll before a splice
+  bool more_to_read_ = false;  // by what the last receive said
+  bool polling_in_ = false;    // the receive that is armed is a poll before a splice
   bool polling_out_ = false;
   bool splice_off_ = false;  // this socket cannot
   bool ended_ = false;

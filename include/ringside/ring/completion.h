@@ -19,6 +19,8 @@ struct Completion {
   std::uint16_t buffer_id() const {
     return static_cast<std::uint16_t>(flags >> IORING_CQE_BUFFER_SHIFT);
   }
+  // Of a receive: the socket has more to read.
+  bool more_to_read() const { return (flags & IORING_CQE_F_SOCK_NONEMPTY) != 0; }
   // The second completion of a zero-copy send: only now is the buffer free.
   bool notification() const { return (flags & IORING_CQE_F_NOTIF) != 0; }
   // Of a notification: the kernel had to copy the bytes after all, so zero copy is not worth it on

@@ -88,9 +88,10 @@ class Ring {
   void receive_multishot(Completer& owner, std::uint8_t kind, int fd, BufferGroup& group);
   void receive(Completer& owner, std::uint8_t kind, int fd, BufferGroup& group);
   // Fills up to `buffers_max` buffers, which a Bundle gives, where Features::bundles is there (6.10
-  // and later); one buffer elsewhere.
+  // and later); one buffer elsewhere. With `poll_first` the kernel does not look at the socket
+  // before it waits: cheaper when nothing is there yet, and nothing is lost when there is.
   void receive_bundle(Completer& owner, std::uint8_t kind, int fd, BufferGroup& group,
-                      std::uint32_t buffers_max);
+                      std::uint32_t buffers_max, bool poll_first);
   void send(Completer& owner, std::uint8_t kind, int fd, const void* data, std::size_t bytes,
             int flags);
   void send_message(Completer& owner, std::uint8_t kind, int fd, const msghdr* message, int flags);

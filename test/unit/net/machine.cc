@@ -188,9 +188,16 @@ ring::Lease Machine::lease(std::string_view bytes) {
 }
 
 void Machine::put(int fd, std::string_view bytes, bool last) {
+  bool multishot = (look(IORING_OP_RECV, fd).ioprio & IORING_RECV_MULTISHOT) != 0;
+  put_with(fd, bytes, multishot && !last ? IORING_CQE_F_MORE : 0);
+}
+
+void Machine::put_of_more(int fd, std::string_view bytes) {
+  put_with(fd, bytes, IORING_CQE_F_SOCK_NONEMPTY);
+}
+
+void Machine::put_with(int fd, std::string_view bytes, unsigned flags) {
   Operation receive = look(IORING_OP_RECV, fd);
-  bool multishot = (receive.ioprio & IORING_RECV_MULTISHOT) != 0;
-  unsigned flags = multishot && !last ? IORING_CQE_F_MORE : 0;
   bool first = true;
   for (std::size_t at = 0; at < bytes.size(); at += buffers->buffer_bytes()) {
     const io_uring_buf* buffer = kernel.pick_buffer(group_id);

@@ -108,6 +108,8 @@ class Machine {
   ring::Lease lease(std::string_view bytes);
   // Bytes for the receive in flight on `fd`. A multishot one stays armed unless `last`.
   void put(int fd, std::string_view bytes, bool last = false);
+  // And the socket has more behind them.
+  void put_of_more(int fd, std::string_view bytes);
   void arrive(int fd, std::string_view bytes, bool last = false) {
     put(fd, bytes, last);
     settle();
@@ -141,6 +143,7 @@ class Machine {
   StreamContext context;
 
  private:
+  void put_with(int fd, std::string_view bytes, unsigned flags);
   static constexpr std::uint16_t group_id = 3;
 
   std::unique_ptr<ring::Ring> open(const MachineOptions& options);

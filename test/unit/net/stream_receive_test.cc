@@ -138,6 +138,22 @@ TEST_F(StreamReceiveTest, what_a_failed_receive_brought_a_buffer_for_is_given_ba
 
 // ---- singly
 
+// A look at a socket that is known to be empty is wasted.
+TEST_F(StreamReceiveTest, singly_it_polls_first_unless_there_is_more_to_read) {
+  auto polls_first = [&] {
+    return (machine_.look(IORING_OP_RECV, fd_).ioprio & IORING_RECVSEND_POLL_FIRST) != 0;
+  };
+  stream_->receive_singly(true);
+  resume();
+  EXPECT_TRUE(polls_first());
+  machine_.put_of_more(fd_, "one");
+  machine_.settle();
+  EXPECT_FALSE(polls_first());
+  machine_.arrive(fd_, "two");
+  EXPECT_TRUE(polls_first());
+  EXPECT_EQ(handler_.news(), (News{"received one", "received two"}));
+}
+
 TEST_F(StreamReceiveTest, singly_one_receive_follows_the_other_and_parking_costs_nothing) {
   stream_->receive_singly(true);
   resume();

@@ -465,7 +465,7 @@ TEST_F(BundleTest, of_an_owner_that_is_gone_goes_back) {
   std::uint64_t user_data = 0;
   {
     Owner owner(*ring_);
-    ring_->receive_bundle(owner, 1, 5, *group, 4);
+    ring_->receive_bundle(owner, 1, 5, *group, 4, false);
     ring_->run_once(0);
     user_data = kernel_.next_submitted().user_data;
     kernel_.complete(user_data, -ECANCELED);
@@ -481,7 +481,7 @@ TEST_F(BundleTest, of_an_owner_that_is_gone_goes_back) {
 TEST_F(BundleTest, is_asked_for_only_where_the_kernel_has_it) {
   auto group = create(8);
   Owner owner(*ring_);
-  ring_->receive_bundle(owner, 1, 5, *group, 4);
+  ring_->receive_bundle(owner, 1, 5, *group, 4, false);
   ring_->run_once(0);
   FakeKernel::Submitted plain = kernel_.next_submitted();
   EXPECT_EQ(plain.ioprio, 0);
@@ -494,10 +494,10 @@ TEST_F(BundleTest, is_asked_for_only_where_the_kernel_has_it) {
   auto able = std::move(*Ring::open(kernel_, {.entries = 8}));
   auto buffers = std::move(*BufferGroup::create(*able, group_id + 1, 8, 64, false));
   Owner other(*able);
-  able->receive_bundle(other, 1, 5, *buffers, 4);
+  able->receive_bundle(other, 1, 5, *buffers, 4, true);
   able->run_once(0);
   FakeKernel::Submitted bundle = kernel_.next_submitted();
-  EXPECT_NE(bundle.ioprio, 0);
+  EXPECT_EQ(bundle.ioprio, 1U << 4 | IORING_RECVSEND_POLL_FIRST);
   EXPECT_EQ(bundle.len, 4U * 64 + 1);  // not a whole number of buffers: the kernel stops there
   kernel_.complete(bundle.user_data, -ECANCELED);
   able->run_once(0);
