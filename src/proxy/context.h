@@ -70,8 +70,8 @@ struct Context {
 };
 
 // A counter with one writer, the ring's thread.
-inline void count(std::atomic<std::uint64_t>& counter) {
-  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+inline void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) {
+  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
 }
 
 }  // namespace ringside::proxy

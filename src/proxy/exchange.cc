@@ -70,6 +70,12 @@ std::size_t Exchange::buffered_max() const {
   return std::min(configured, std::max<std::size_t>(fair, buffers.buffer_bytes()));
 }
 
+void Exchange::note_moved(const net::Piece& piece) {
+  if (!piece.piped()) return count(context_.counters.copied_bytes, piece.size());
+  spliced_bytes_ += piece.size();
+  count(context_.counters.spliced_bytes, piece.size());
+}
+
 // One timer for whatever must make progress next; pushing it back costs a store.
 void Exchange::touch() {
   const config::Timeouts& server = upstream_timeouts();
@@ -204,6 +210,7 @@ void Exchange::log(std::uint64_t bytes_sent) {
   record.request_bytes = request_bytes_;
   record.response_bytes = bytes_sent;
   record.response_body_bytes = response_body_bytes_;
+  record.spliced_bytes = spliced_bytes_;
   record.status = status_;
   record.tries = tries_;
   record.reused = reused_;

@@ -106,6 +106,7 @@ class Exchange final : private upstream::ResponseHandler,
   void end_with(base::Origin who, Stage stage, Cause cause);
   void cut();
   void drop_upstream();
+  void note_moved(const net::Piece& piece);
   void touch();
   void settle();
   bool over();
@@ -156,6 +157,7 @@ class Exchange final : private upstream::ResponseHandler,
   std::uint64_t request_bytes_ = 0;
   std::uint64_t relayed_bytes_ = 0;
   std::uint64_t response_body_bytes_ = 0;
+  std::uint64_t spliced_bytes_ = 0;
 };
 
 }  // namespace ringside::proxy

@@ -239,6 +239,7 @@ bool Exchange::retry(const base::Error& error) {
 
 void Exchange::on_request_body(net::Piece piece) {
   request_bytes_ += piece.size();
+  note_moved(piece);
   touch();
   if (request_ == RequestState::discarding) return;
   if (session_ == nullptr) return;

@@ -105,6 +105,7 @@ void Exchange::relay_switch(http::ResponseHead& head) {
 void Exchange::on_response_body(net::Piece piece) {
   touch();
   response_body_bytes_ += piece.size();
+  note_moved(piece);
   if (!client_.send_body(std::move(piece))) {
     end_with(Origin::self, stage_now(), Cause::no_resources);
     cut();

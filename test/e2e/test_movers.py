@@ -44,8 +44,8 @@ class Movers(testcase.RingsideTest):
     """`server.body_mover` changes what a byte costs, and nothing else."""
 
     def start_with(self, mover: str, answer: upstream.Answer) -> client.Client:
-        ringside, _ = self.start_pair(answer, server=f'body_mover = "{mover}"')
-        peer = client.Client(ringside.port)
+        self.ringside, _ = self.start_pair(answer, server=f'body_mover = "{mover}"')
+        peer = client.Client(self.ringside.port)
         self.addCleanup(peer.close)
         return peer
 
@@ -143,6 +143,20 @@ class Movers(testcase.RingsideTest):
             sender.join()
             self.assertTrue(data == down, mover)
             self.assertTrue(bytes(got) == up, mover)
+
+    def test_the_log_says_what_was_moved_how(self) -> None:
+        def answer(connection: upstream.Connection, request: wire.Message) -> None:
+            connection.send(download('length', pattern(5, 8 * MIB)))
+
+        for mover in MOVERS:
+            peer = self.start_with(mover, answer)
+            peer.get('/')
+            self.assertEqual(len(peer.read_response(seconds=20).body), 8 * MIB)
+            spliced = self.ringside.access_records(1)[0]['spliced_bytes']
+            if mover in ('copy', 'bundle'):
+                self.assertEqual(spliced, 0, mover)
+            else:  # all but what came with the head, and before the server had shown its pace
+                self.assertGreater(spliced, 4 * MIB, mover)
 
     def test_a_server_that_dies_cuts_visibly(self) -> None:
         def answer(connection: upstream.Connection, _: wire.Message) -> bool:

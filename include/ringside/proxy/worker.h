@@ -39,6 +39,9 @@ struct WorkerCounters {
   std::atomic<std::uint64_t> connections_shed{0};  // closed at once: no place
   std::atomic<std::uint64_t> exchanges{0};
   std::atomic<std::uint64_t> upstream_retries{0};
+  // How bodies were moved, both ways.
+  std::atomic<std::uint64_t> spliced_bytes{0};
+  std::atomic<std::uint64_t> copied_bytes{0};
 };
 
 // Lets workers of one process find each other for lending. Created before any of them.
