@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "ringside/proxy/worker.h"
+
 namespace ringside::app {
 namespace {
 
@@ -14,7 +16,7 @@ constexpr std::uint64_t derived_connections_max = 100'000;
 
 // Standard streams, logs, signals, and what the C library opens to look up names.
 constexpr std::uint64_t descriptors_of_process = 64;
-// Ring, mailbox, and pipes that a ring may hold.
+// Ring and mailbox, with room to spare.
 constexpr std::uint64_t descriptors_of_ring = 16;
 
 // Sizes of the kernel's structures: io_uring_sqe, an index, io_uring_cqe, io_uring_buf.
@@ -36,6 +38,12 @@ std::uint64_t listener_count(const config::Snapshot& snapshot) {
 
 std::uint64_t fixed_descriptors(const config::Snapshot& snapshot, unsigned rings) {
   return descriptors_of_process + rings * (descriptors_of_ring + listener_count(snapshot));
+}
+
+// A client, a server for it, and the pipes between them.
+std::uint64_t descriptors_of(std::uint64_t connections, unsigned rings) {
+  const auto of_ring = static_cast<std::uint32_t>((connections + rings - 1) / rings);
+  return 2 * connections + std::uint64_t{2} * rings * proxy::pipes_max(of_ring);
 }
 
 std::uint64_t locked_bytes_of_ring(const config::Server& server) {
@@ -98,10 +106,11 @@ Plan make_plan(const config::Snapshot& snapshot, const Limits& limits, unsigned 
   std::uint64_t connections = snapshot.limits.connections_max;
   if (connections == 0) {
     const std::uint64_t free = limits.descriptors > fixed ? limits.descriptors - fixed : 0;
-    connections = std::clamp<std::uint64_t>(free / 2, plan.rings, derived_connections_max);
+    // Two descriptors for each, and a quarter for pipes (proxy::pipes_max).
+    connections = std::clamp<std::uint64_t>(free * 4 / 9, plan.rings, derived_connections_max);
   }
   plan.connections_max = static_cast<std::uint32_t>((connections + plan.rings - 1) / plan.rings);
-  plan.descriptors = fixed + 2 * connections;
+  plan.descriptors = fixed + descriptors_of(connections, plan.rings);
   plan.locked_bytes = plan.rings * locked_bytes_of_ring(snapshot.server);
   advise(plan, snapshot, limits);
   return plan;

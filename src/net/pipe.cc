@@ -8,6 +8,10 @@ namespace {
 // Enough for the bodies that move at once on a ring; more would be descriptors that nobody uses.
 constexpr std::uint32_t free_max = 32;
 
+// A pipe that got less than this part of what was asked for moves too little at a time: copies are
+// cheaper.
+constexpr std::uint32_t useful_part = 8;
+
 void tell_waiter(Pipe& pipe) {
   if (PipeWaiter* waiter = std::exchange(pipe.waiter, nullptr)) waiter->on_pipe_free();
 }
@@ -44,7 +48,8 @@ PipeRef PipePool::take() {
   } else {
     base::Result<PipeEnds> ends = sys_.open_pipe(pipe_bytes_);
     if (!ends) return {};
-    pipe = pipes_.create(*this, *ends);
+    bool useful = ends->capacity >= pipe_bytes_ / useful_part;
+    pipe = useful ? pipes_.create(*this, *ends) : nullptr;
     if (pipe == nullptr) {
       sys_.close(ends->read_fd);
       sys_.close(ends->write_fd);

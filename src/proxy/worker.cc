@@ -20,8 +20,6 @@ enum MessageKind : std::uint32_t { message_drain = 1, message_stop, message_swap
 // Idle clients may have a request under way when a drain begins; they get this long to bring it.
 constexpr base::Millis drain_grace_ms = 1'000;
 
-// Two bodies at a time for each of a thousand exchanges; beyond that, bodies are copied.
-constexpr std::uint32_t pipes_max = 2048;
 // Asked for; what one turn moves at most. Smaller ones cost up to half as much again a byte.
 constexpr std::uint32_t pipe_bytes = 1024 * 1024;
 // When a body passes through a pipe unless the configuration says otherwise.
@@ -49,7 +47,7 @@ struct Worker::Parts final : ring::MessageHandler {
         ring(std::move(opened)),
         buffers(std::move(group)),
         slices(slices_max(with.connections_max)),
-        pipes(with.sys, pipes_max, pipe_bytes),
+        pipes(with.sys, pipes_max(with.connections_max), pipe_bytes),
         streams(make_streams(first->snapshot->server)),
         pools(streams, with.logger, pools_options(with, *first->snapshot)),
         ids(make_ids(with.sys)),
@@ -296,6 +294,11 @@ Worker::Holdings Worker::holdings() const {
           .arena_chunks = narrow(parts_->chunks.in_use()),
           .slices = narrow(parts_->slices.in_use()),
           .owners = parts_->ring->attached()};
+}
+
+// Few clients move large bodies at the same time; beyond this, bodies are copied.
+std::uint32_t pipes_max(std::uint32_t connections_max) {
+  return std::clamp(connections_max / 8, 1U, 1024U);
 }
 
 std::vector<SizingTerm> sizing(const config::Snapshot& snapshot, std::uint32_t connections_max) {

@@ -105,7 +105,9 @@ base::Result<net::PipeEnds> SimSys::open_pipe(std::uint32_t bytes) {
     return failed(base::ErrorCode::no_descriptors, core_.random.coin() ? EMFILE : ENFILE);
   }
   // A user who has many pipes gets small ones.
-  if (core_.faults.hit(Fault::small_pipe)) bytes = pipe_bytes_min;
+  if (core_.faults.hit(Fault::small_pipe)) {
+    bytes = static_cast<std::uint32_t>(core_.random.between(pipe_bytes_min, bytes));
+  }
   auto store = std::make_shared<PipeFile::Store>();
   store->capacity = bytes;
   const int read_fd = core_.files.open(std::make_shared<PipeFile>(store));

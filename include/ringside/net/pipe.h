@@ -84,8 +84,9 @@ class PipeBytes {
 // since opening one costs more than moving a small body. All references go before it.
 class PipePool {
  public:
-  // At most `pipes_max` are open; each is asked to hold `pipe_bytes`, and may hold less (an
-  // unprivileged user's share of pipe memory is limited, pipe(7)).
+  // At most `pipes_max` are open; each is asked to hold `pipe_bytes`, and may hold less: an
+  // unprivileged user's share of pipe memory is limited, and beyond it pipes are too small to be of
+  // use (pipe(7), /proc/sys/fs/pipe-user-pages-soft).
   PipePool(SysPort& sys, std::uint32_t pipes_max, std::uint32_t pipe_bytes)
       : sys_(sys), pipes_(pipes_max), pipe_bytes_(pipe_bytes) {}
   ~PipePool();

@@ -58,6 +58,9 @@ struct WorkerOptions {
   std::uint32_t connections_max = 10'000;  // client connections of this ring
 };
 
+// Pipes that a ring with room for so many clients may open at most; each is two descriptors.
+std::uint32_t pipes_max(std::uint32_t connections_max);
+
 // Created, run and destroyed on its ring's thread, except for the members that say otherwise.
 class Worker {
  public:

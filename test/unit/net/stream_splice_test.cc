@@ -190,6 +190,17 @@ TEST_F(StreamSpliceTest, only_as_many_pipes_as_there_may_be) {
   EXPECT_EQ(second->ends.read_fd, read_fd) << "an empty pipe is used again";
 }
 
+// An unprivileged user's pipes shrink when it has many (pipe(7)).
+TEST_F(StreamSpliceTest, a_pipe_that_holds_next_to_nothing_is_not_used) {
+  sys_.pipe_capacity = 4;
+  expect(10);
+  arrive("x");
+  machine_.arrive(from_fd_, "x");
+  EXPECT_EQ(relay_.news(), (News{"received x"}));
+  EXPECT_EQ(sys_.pipes_opened, 1U);
+  EXPECT_EQ(machine_.pipes.in_use(), 0U);
+}
+
 TEST_F(StreamSpliceTest, parked_it_fills_no_pipe) {
   expect(10);
   from_->park();
