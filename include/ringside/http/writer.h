@@ -45,9 +45,8 @@ std::size_t write_chunk_size(std::uint64_t bytes, char* out);
 // its size line.
 class ChunkLine {
  public:
-  ChunkLine(std::uint64_t bytes, bool first) : skip_(first ? 2 : 0) {
-    size_ = 2 + write_chunk_size(bytes, line_ + 2);
-  }
+  ChunkLine(std::uint64_t bytes, bool first)
+      : skip_(first ? 2 : 0), size_(2 + write_chunk_size(bytes, line_ + 2)) {}
   // At most 20 bytes; as long as this lives.
   std::string_view text() const { return {line_ + skip_, size_ - skip_}; }
 
