@@ -22,7 +22,7 @@ struct AccessRecord {
   std::uint64_t response_bytes = 0;  // all bytes sent to the client
   std::uint64_t response_body_bytes = 0;
   std::uint64_t spliced_bytes = 0;  // body bytes, both ways, that passed through a pipe
-  std::uint16_t status = 0;  // sent to the client; 0: none was
+  std::uint16_t status = 0;         // sent to the client; 0: none was
   http::Version version = http::Version::http11;
   std::uint8_t tries = 0;  // servers that were tried
   bool reused = false;     // the server connection had served before
