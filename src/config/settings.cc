@@ -153,6 +153,7 @@ void read_server(Section& section, Server& server) {
         {"splice", BodyMover::splice}};
     server.body_mover = choice<BodyMover>(*mover, words).value_or(server.body_mover);
   }
+  read_flag(section, "batch_wait", server.batch_wait);
   read_flag(section, "zero_copy", server.zero_copy);
   read_size(section, "zero_copy_bytes_min", server.zero_copy_bytes_min, 1024U, 1024 * mebibyte);
   section.finish();

@@ -25,6 +25,11 @@ constexpr std::uint32_t bulk_bytes_max = 256 * 1024;
 constexpr std::uint32_t bulk_share = 16;
 // A receive that brought less says that the peer is slow: many small splices cost more than copies.
 constexpr std::uint32_t bulk_receive_min = 16 * 1024;
+// A peer that filled a buffer is received singly for so many receives more, so that one that sends
+// a large body after another is not taken for a small one in between.
+constexpr std::uint8_t bulk_turns_max = 16;
+// With more than this part of the buffers under lease they are scarce.
+constexpr std::uint32_t scarce_part = 4;
 }  // namespace
 
 Stream::~Stream() {
@@ -72,14 +77,29 @@ void Stream::park() {
   }
 }
 
-void Stream::receive_singly(bool singly) {
-  singly_ = singly;
-  if (singly && receive_ == Receive::armed && !armed_singly_) cancel_receive();
+void Stream::receive_as(Receiving how) {
+  receiving_ = how;
+  end_multishot();
+}
+
+// Where it should not go on.
+void Stream::end_multishot() {
+  if (receive_ == Receive::armed && !armed_singly_ && singly()) cancel_receive();
+}
+
+bool Stream::singly() const {
+  if (receiving_ != Receiving::by_need) return receiving_ == Receiving::singly;
+  if (context_.splices_small()) return true;
+  const ring::BufferGroup& buffers = context_.buffers;
+  return bulk_turns_ != 0 || buffers.leased() > buffers.count() / scarce_part;
 }
 
 void Stream::resume() {
   parked_ = false;
-  if (receive_ == Receive::off) arm_receive();
+  if (receive_ == Receive::off)
+    arm_receive();
+  else
+    end_multishot();
 }
 
 void Stream::arm_receive() {
@@ -87,8 +107,8 @@ void Stream::arm_receive() {
   if (may_splice()) return arm_splice();
   pipe_.reset();
   receive_ = Receive::armed;
-  armed_singly_ = singly_;
-  if (singly_) {
+  armed_singly_ = singly();
+  if (armed_singly_) {
     return context_.ring.receive_bundle(*this, kind_receive, fd_, context_.buffers,
                                         context_.bundles ? share_of_buffers() : 1, !more_to_read_);
   }
@@ -124,7 +144,7 @@ void Stream::on_buffers_available() {
 // ---- receiving through a pipe
 
 bool Stream::may_splice() {
-  if (!singly_ || splice_off_ || streak_bytes_ < context_.splice_streak_min) return false;
+  if (!singly() || splice_off_ || streak_bytes_ < context_.splice_streak_min) return false;
   // A body without a known end has more bytes than any limit, `splice_never` included.
   return context_.splice_bytes_min != StreamContext::splice_never &&
          handler_.opaque_bytes() >= context_.splice_bytes_min;
@@ -180,6 +200,10 @@ void Stream::splice_in(std::uint64_t bytes_max) {
 void Stream::note_received(std::uint32_t bytes) {
   streak_bytes_ = bytes < bulk_receive_min ? 0 : streak_bytes_ + std::min(bytes, bulk_bytes_max);
   streak_bytes_ = std::min(streak_bytes_, 1U << 30);
+  if (bytes >= context_.buffers.buffer_bytes())
+    bulk_turns_ = bulk_turns_max;
+  else if (bulk_turns_ != 0)
+    --bulk_turns_;
 }
 
 // ---- receiving into buffers
@@ -208,7 +232,10 @@ void Stream::received(const Completion& completion) {
   }
   if (completion.result > 0) {
     if (unasked) return close();  // a server that speaks unasked is not fit to be lent
-    if (receive_ == Receive::off) arm_receive();
+    if (receive_ == Receive::off)
+      arm_receive();
+    else
+      end_multishot();
     return;
   }
   receive_failed(completion.result);
@@ -275,7 +302,7 @@ void Stream::finish_sending() {
 void Stream::run_deferred() {
   if (state_ == State::open && !sending_ && !send_failed_) submit_send();
   // A pipe has become free; otherwise it is armed already.
-  if (receive_ == Receive::off && singly_) arm_receive();
+  if (receive_ == Receive::off) arm_receive();
 }
 
 void Stream::submit_send() {

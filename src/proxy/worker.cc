@@ -219,7 +219,8 @@ base::Result<std::unique_ptr<Worker>> Worker::create(
   const config::Server& server = runtime->snapshot->server;
   auto ring = ring::Ring::open(options.kernel, {.entries = server.ring_entries,
                                                 .completion_entries = server.ring_entries * 4,
-                                                .owners_max = owners_max(options.connections_max)});
+                                                .owners_max = owners_max(options.connections_max),
+                                                .batch_wait = server.batch_wait});
   if (!ring) return std::unexpected(ring.error());
   auto buffers =
       ring::BufferGroup::create(**ring, 0, server.buffers, server.buffer_bytes, server.zero_copy);

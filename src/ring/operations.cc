@@ -1,8 +1,10 @@
 // What can be submitted: each operation's entry, filled in.
 #include <algorithm>
+#include <numeric>
 
 #include "ringside/ring/ring.h"
 
+#include "batch_wait.h"
 #include "kernel_numbers.h"
 
 namespace ringside::ring {
@@ -16,6 +18,11 @@ void prepare_receive(io_uring_sqe* sqe, int fd, std::uint16_t group_id) {
   ::io_uring_prep_recv(sqe, fd, nullptr, 0, 0);
   sqe->flags |= IOSQE_BUFFER_SELECT;
   sqe->buf_group = group_id;
+}
+
+std::size_t bytes_of(const msghdr& message) {
+  return std::accumulate(message.msg_iov, message.msg_iov + message.msg_iovlen, std::size_t{0},
+                         [](std::size_t sum, const iovec& piece) { return sum + piece.iov_len; });
 }
 
 }  // namespace
@@ -52,11 +59,13 @@ void Ring::receive_bundle(Completer& owner, std::uint8_t kind, int fd, BufferGro
 
 void Ring::send(Completer& owner, std::uint8_t kind, int fd, const void* data, std::size_t bytes,
                 int flags) {
+  batch_wait_->sending(bytes);
   ::io_uring_prep_send(take_sqe(owner, kind), fd, data, std::min(bytes, send_bytes_max), flags);
 }
 
 void Ring::send_message(Completer& owner, std::uint8_t kind, int fd, const msghdr* message,
                         int flags) {
+  batch_wait_->sending(bytes_of(*message));
   io_uring_sqe* sqe = take_sqe(owner, kind);
   ::io_uring_prep_sendmsg(sqe, fd, message, static_cast<unsigned>(flags));
   // Taking the entry may have submitted and so freed all gathers, this message's too: keep it.

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "batch_wait.h"
 #include "wake.h"
 
 namespace ringside::ring {
@@ -155,6 +156,7 @@ bool Ring::must_not_wait() const {
 }
 
 void Ring::wait(base::Millis max_wait_ms) {
+  const BatchWait::Wait batch = batch_wait_->next();
   if (max_wait_ms == 0 || must_not_wait()) return enter(0, IORING_ENTER_GETEVENTS, nullptr);
   std::uint64_t limit_ns = ~std::uint64_t{0};
   if (max_wait_ms < ~std::uint64_t{0} / 1'000'000) limit_ns = max_wait_ms * 1'000'000;
@@ -165,10 +167,11 @@ void Ring::wait(base::Millis max_wait_ms) {
     limit_ns = std::min(limit_ns, due > now ? due - now : 0);
   }
   if (limit_ns == 0) return enter(0, IORING_ENTER_GETEVENTS, nullptr);
+  if (batch.completions > 1) limit_ns = std::min(limit_ns, batch.limit_ns);
   if (limit_ns == ~std::uint64_t{0}) return enter(1, IORING_ENTER_GETEVENTS, nullptr);
   __kernel_timespec timeout{.tv_sec = static_cast<std::int64_t>(limit_ns / 1'000'000'000),
                             .tv_nsec = static_cast<long long>(limit_ns % 1'000'000'000)};
-  enter(1, IORING_ENTER_GETEVENTS, &timeout);
+  enter(batch.completions, IORING_ENTER_GETEVENTS, &timeout);
 }
 
 void Ring::update_clock() {
@@ -193,6 +196,7 @@ unsigned Ring::run_once(base::Millis max_wait_ms) {
   // in the same turn as its time-out wins.
   timers_->observe(now_ms());
   unsigned handled = dispatch_all();
+  batch_wait_->completed(handled);
   timers_->advance(now_ms());
   wake_waiters();
   run_deferred();

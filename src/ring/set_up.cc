@@ -10,6 +10,7 @@
 
 #include "ringside/ring/ring.h"
 
+#include "batch_wait.h"
 #include "kernel_numbers.h"
 #include "wake.h"
 
@@ -84,6 +85,7 @@ base::Result<void> Ring::set_up(const RingOptions& options) {
   handled_.reserve(ring_.cq.ring_entries + batch_slack);
   gathers_.resize(gathers_max);
   if (features_.message_ring) wakers_ = std::make_unique<WakerPool>(*this);
+  batch_wait_ = std::make_unique<BatchWait>(options.batch_wait);
   update_clock();
   timers_ = std::make_unique<base::TimerWheel>(now_ms());
   return {};

@@ -20,8 +20,7 @@ H1Session::H1Session(Pools& pools, ServerPool& server)
       server_(server),
       stream_(pools.streams_, *this),
       timer_(&H1Session::timed_out, this) {
-  // Servers answer in bulk.
-  stream_.receive_singly(true);
+  stream_.receive_by_need();
 }
 
 SharedServer& H1Session::server() {

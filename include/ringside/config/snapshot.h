@@ -67,6 +67,7 @@ struct Server {
   bool zero_copy = false;                // send large pieces with SEND_ZC (see docs)
   std::uint32_t zero_copy_bytes_min = 32'768;
   BodyMover body_mover = BodyMover::automatic;
+  bool batch_wait = true;  // a busy ring waits microseconds for more work before it wakes
 };
 
 struct Log {

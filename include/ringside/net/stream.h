@@ -33,6 +33,8 @@ struct StreamContext {
   std::uint64_t splice_bytes_min = splice_never;
   std::uint32_t splice_streak_min = 0;
   static constexpr std::uint64_t splice_never = ~std::uint64_t{0};
+  // Every body is to pass through a pipe, so nothing but heads may be received into buffers.
+  bool splices_small() const { return splice_bytes_min != splice_never && splice_streak_min == 0; }
 };
 
 // All calls come on the ring's thread, from its loop; a handler may call anything of its stream,
@@ -67,10 +69,11 @@ class StreamHandler {
 // Owner: a session; immovable. States: new → (connecting →) open → closing → closed. Destroyed only
 // when new or closed.
 //
-// Receiving is a multishot operation that is armed while the stream is not parked. Sending collects
-// what one turn of the loop queues and submits it as one operation at the end of the turn, so a
-// head and its body leave together. One send is in flight at a time, next to at most one zero-copy
-// send whose notification is still owed.
+// Receiving is a multishot operation that is armed while the stream is not parked, or one receive
+// after the other (receive_singly, receive_by_need). Sending collects what one turn of the loop
+// queues and submits it as one operation at the end of the turn, so a head and its body leave
+// together. One send is in flight at a time, next to at most one zero-copy send whose notification
+// is still owed.
 class Stream final : public ring::Completer,
                      private ring::Deferred,
                      private ring::BufferWaiter,
@@ -96,7 +99,12 @@ class Stream final : public ring::Completer,
   // bytes, so whoever sends in bulk must be received singly, or one connection empties the group. A
   // single receive costs a submission, and stopping it costs nothing; it fills up to a fair share
   // of the buffers where the kernel has bundles, and one buffer where it has not.
-  void receive_singly(bool singly);
+  void receive_singly(bool singly) {
+    receive_as(singly ? Receiving::singly : Receiving::multishot);
+  }
+  // The stream chooses between the two: singly as long as the peer lately filled a buffer, or
+  // buffers are scarce.
+  void receive_by_need() { receive_as(Receiving::by_need); }
 
   // Queues bytes. False when memory ran out: the caller closes. Views must stay in place until
   // sent.
@@ -141,6 +149,7 @@ class Stream final : public ring::Completer,
 
  private:
   enum class State : std::uint8_t { fresh, connecting, open, closing, closed };
+  enum class Receiving : std::uint8_t { multishot, singly, by_need };
   enum class Receive : std::uint8_t { off, armed, cancelling, no_buffers, pipe_full };
   enum Kind : std::uint8_t {
     kind_connect,
@@ -155,6 +164,9 @@ class Stream final : public ring::Completer,
   void run_deferred() override;
   void on_buffers_available() override;
   void on_pipe_free() override;
+  void receive_as(Receiving how);
+  void end_multishot();
+  bool singly() const;
   bool may_splice();
   void arm_splice();
   void splice_ready(const ring::Completion& completion);
@@ -189,7 +201,8 @@ class Stream final : public ring::Completer,
   State state_ = State::fresh;
   Receive receive_ = Receive::off;
   bool parked_ = true;
-  bool singly_ = false;
+  Receiving receiving_ = Receiving::multishot;
+  std::uint8_t bulk_turns_ = 0;  // receives until a bulk sender is taken for one no more
   bool armed_singly_ = false;
   bool more_to_read_ = false;  // by what the last receive said
   bool polling_in_ = false;    // the receive that is armed is a poll before a splice

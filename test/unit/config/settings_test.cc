@@ -24,6 +24,7 @@ buffers = 512
 buffer_bytes = "32KiB"
 name = "edge-1"
 body_mover = "splice"
+batch_wait = false
 zero_copy = true
 zero_copy_bytes_min = 65536
 [timeouts]
@@ -62,6 +63,7 @@ underscore_names = true
   EXPECT_EQ(snapshot->server.buffer_bytes, 32'768U);
   EXPECT_EQ(snapshot->server.server_name, "edge-1");
   EXPECT_EQ(snapshot->server.body_mover, BodyMover::splice);
+  EXPECT_FALSE(snapshot->server.batch_wait);
   EXPECT_TRUE(snapshot->server.zero_copy);
   EXPECT_EQ(snapshot->server.zero_copy_bytes_min, 65'536U);
   EXPECT_EQ(snapshot->timeouts.client_header_ms, 1'000U);

@@ -214,6 +214,72 @@ TEST_F(BundleTest, whoever_closes_in_the_middle_gets_nothing_more_and_no_buffer_
   EXPECT_EQ(machine_.buffers->leased(), 0U);
 }
 
+// ---- by need
+
+class ByNeedTest : public StreamReceiveTest {
+ protected:
+  ByNeedTest() : StreamReceiveTest({.buffers = 8, .buffer_bytes = 8}) {
+    stream_->receive_by_need();
+    resume();
+  }
+  static constexpr int turns_of_a_bulk_sender = 16;
+};
+
+TEST_F(ByNeedTest, who_sends_little_is_received_by_one_multishot) {
+  EXPECT_TRUE(multishot());
+  Machine::Operation receive = machine_.look(IORING_OP_RECV, fd_);
+  for (int i = 0; i < 3; ++i)
+    machine_.arrive(fd_, "little");
+  EXPECT_FALSE(machine_.cancelled(receive));
+  EXPECT_EQ(machine_.kernel.submitted.size(), 1U);
+}
+
+TEST_F(ByNeedTest, who_fills_a_buffer_is_received_singly_until_it_sends_little_for_a_while) {
+  Machine::Operation receive = machine_.look(IORING_OP_RECV, fd_);
+  machine_.arrive(fd_, "12345678");
+  Machine::Operation cancel = machine_.cancel_of(receive);
+  machine_.put(fd_, "on way");
+  machine_.complete(receive, -ECANCELED);
+  machine_.finish(cancel, 0);
+  for (int i = 1; i < turns_of_a_bulk_sender; ++i) {  // one was on its way
+    EXPECT_FALSE(multishot()) << i;
+    machine_.arrive(fd_, "little");
+  }
+  EXPECT_TRUE(multishot());
+}
+
+TEST_F(ByNeedTest, with_few_buffers_left_everybody_is_received_singly) {
+  handler_.keep = true;
+  for (int i = 0; i < 2; ++i)
+    machine_.arrive(fd_, "kept");
+  Machine::Operation receive = machine_.look(IORING_OP_RECV, fd_);
+  EXPECT_FALSE(machine_.cancelled(receive)) << "a quarter is not too much";
+  machine_.arrive(fd_, "kept");
+  machine_.finish(machine_.cancel_of(receive), 0);
+  machine_.finish(receive, -ECANCELED);
+  EXPECT_FALSE(multishot());
+  handler_.kept.clear();
+  machine_.arrive(fd_, "little");
+  EXPECT_TRUE(multishot());
+}
+
+TEST_F(ByNeedTest, resuming_looks_again) {
+  ring::Lease others[] = {machine_.lease("a"), machine_.lease("b"), machine_.lease("c")};
+  Machine::Operation receive = machine_.look(IORING_OP_RECV, fd_);
+  EXPECT_FALSE(machine_.cancelled(receive));
+  resume();
+  machine_.finish(machine_.cancel_of(receive), 0);
+  machine_.finish(receive, -ECANCELED);
+  EXPECT_FALSE(multishot());
+}
+
+// A small body would be in the buffers of a multishot before it could go into a pipe.
+TEST_F(ByNeedTest, where_every_body_is_to_be_spliced_it_is_received_singly) {
+  machine_.context.splice_bytes_min = 1;
+  machine_.arrive(fd_, "x", true);
+  EXPECT_FALSE(multishot());
+}
+
 // ---- buffers that run out
 
 class FewBuffersTest : public StreamReceiveTest {

@@ -401,7 +401,7 @@ TEST_F(SessionTest, parked_it_stops_after_what_is_under_way) {
   send();
   arrive("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc");
   session().park();
-  arrive("def");
+  machine_.arrive(fd_, "def", true);
   EXPECT_FALSE(machine_.receiving(fd_));
   EXPECT_EQ(request_.body, "abcdef");
   session().resume();
@@ -414,7 +414,7 @@ TEST_F(SessionTest, parked_it_stops_after_what_is_under_way) {
 TEST_F(SessionTest, finished_while_it_is_parked_it_still_hears_of_the_servers_end) {
   send();
   session().park();
-  arrive("HTTP/1.1 204 No Content\r\n\r\n");
+  machine_.arrive(fd_, "HTTP/1.1 204 No Content\r\n\r\n", true);
   EXPECT_FALSE(machine_.receiving(fd_));
   EXPECT_TRUE(kept());
   server_ends();

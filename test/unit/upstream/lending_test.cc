@@ -98,7 +98,7 @@ TEST_F(LendingTest, one_that_the_server_ends_on_the_way_is_not_lent) {
     ASSERT_TRUE(one_.take_mail());
     Machine::Operation cancel = one_.machine.cancel_of(receive);
     if (speaks)
-      one_.machine.put(fd, "HTTP/1.1 408 Request Timeout\r\n\r\n");
+      one_.machine.put(fd, "HTTP/1.1 408 Request Timeout\r\n\r\n", true);
     else
       one_.machine.complete(receive, 0);
     one_.machine.finish(cancel, -ENOENT);

@@ -1,0 +1,124 @@
+// For how many completions a turn waits, and how long.
+#include "../../../src/ring/batch_wait.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "ringside/ring/ring.h"
+
+#include "fake_kernel.h"
+#include "owner.h"
+
+namespace ringside::ring::test {
+namespace {
+
+class BatchWaitTest : public testing::Test {
+ protected:
+  // A turn that submitted so many small sends and brought so many completions.
+  BatchWait::Wait turn(unsigned sends, unsigned completions) {
+    for (unsigned i = 0; i < sends; ++i)
+      wait_.sending(1);
+    BatchWait::Wait asked = wait_.next();
+    wait_.completed(completions);
+    return asked;
+  }
+  BatchWait wait_{true};
+};
+
+TEST_F(BatchWaitTest, who_had_one_thing_to_do_waits_for_one) {
+  EXPECT_EQ(turn(0, 1).completions, 1U);
+  EXPECT_EQ(turn(0, 0).completions, 1U);
+  EXPECT_EQ(turn(0, 1).completions, 1U);
+}
+
+TEST_F(BatchWaitTest, who_had_several_waits_for_as_many_in_proportion) {
+  turn(0, 3);
+  BatchWait::Wait asked = turn(0, 2);
+  EXPECT_EQ(asked.completions, 3U);
+  EXPECT_EQ(asked.limit_ns, 3 * BatchWait::ns_per_completion);
+  EXPECT_EQ(turn(0, 1).completions, 2U);
+  EXPECT_EQ(turn(0, 1).completions, 1U);
+}
+
+TEST_F(BatchWaitTest, the_wait_has_a_limit) {
+  turn(0, 100'000);
+  EXPECT_EQ(turn(0, 0).limit_ns, BatchWait::ns_max);
+}
+
+// Small sends complete at once: counted as news, they would end every wait and keep every ring
+// busy.
+TEST_F(BatchWaitTest, small_sends_come_on_top_and_are_no_news) {
+  turn(0, 2);
+  EXPECT_EQ(turn(3, 5).completions, 5U);
+  EXPECT_EQ(turn(2, 3).completions, 4U) << "the last turn had 2 that were no sends";
+  EXPECT_EQ(turn(9, 0).completions, 1U) << "and now one";
+  EXPECT_EQ(turn(0, 0).completions, 1U) << "sends that are late are not below nothing";
+}
+
+TEST_F(BatchWaitTest, a_large_send_may_take_its_time_and_is_news) {
+  turn(0, 2);
+  wait_.sending(BatchWait::prompt_bytes_max + 1);
+  EXPECT_EQ(turn(0, 0).completions, 2U);
+}
+
+TEST_F(BatchWaitTest, switched_off_it_waits_for_one) {
+  wait_ = BatchWait(false);
+  turn(0, 5);
+  EXPECT_EQ(turn(1, 0).completions, 1U);
+}
+
+// ---- the ring
+
+class BatchingRingTest : public testing::Test {
+ protected:
+  void open(bool batch_wait) {
+    auto ring = Ring::open(
+        kernel_,
+        {.entries = 8, .completion_entries = 16, .owners_max = 8, .batch_wait = batch_wait});
+    ASSERT_TRUE(ring.has_value());
+    ring_ = std::move(*ring);
+  }
+  // What the ring asks for after a turn with two completions.
+  FakeKernel::Entered after_two() {
+    Owner owner(*ring_);
+    ring_->nop(owner, 1);
+    ring_->nop(owner, 2);
+    ring_->run_once(0);
+    for (int i = 0; i < 2; ++i)
+      kernel_.complete(kernel_.next_submitted().user_data, 0);
+    ring_->run_once(0);
+    kernel_.entered.clear();
+    ring_->run_once();
+    return kernel_.entered.at(0);
+  }
+  FakeKernel kernel_;
+  std::unique_ptr<Ring> ring_;
+};
+
+TEST_F(BatchingRingTest, after_a_turn_with_two_completions_it_waits_for_two) {
+  open(true);
+  FakeKernel::Entered entered = after_two();
+  EXPECT_EQ(entered.min_complete, 2U);
+  EXPECT_EQ(entered.timeout_ns, 2 * BatchWait::ns_per_completion);
+}
+
+TEST_F(BatchingRingTest, a_timer_that_is_due_earlier_ends_the_wait) {
+  open(true);
+  base::Timer timer([](void*) {}, nullptr);
+  ring_->timers().arm(timer, 1);
+  kernel_.monotonic_now_ns += 999'990;
+  EXPECT_LT(after_two().timeout_ns, 2 * BatchWait::ns_per_completion);
+  ring_->timers().disarm(timer);
+}
+
+TEST_F(BatchingRingTest, switched_off_it_waits_for_one_without_a_limit) {
+  open(false);
+  FakeKernel::Entered entered = after_two();
+  EXPECT_EQ(entered.min_complete, 1U);
+  EXPECT_EQ(entered.timeout_ns, std::nullopt);
+}
+
+}  // namespace
+}  // namespace ringside::ring::test
