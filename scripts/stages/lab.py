@@ -9,7 +9,8 @@ from .builds import build, executables
 from .outcome import ROOT, Outcome, read_finished, read_gtest_output, read_runner_output, run
 
 # End-to-end modules that need no program with a load or a screen of its own: the lab has one slow CPU.
-E2E_MODULES = ('test_messages', 'test_streams', 'test_movers', 'test_balance', 'test_logs', 'test_life', 'test_limits')
+E2E_MODULES = ('test_messages', 'test_streams', 'test_movers', 'test_balance', 'test_logs', 'test_life', 'test_limits',
+               'test_attacks')
 SECONDS = 900
 
 

@@ -20,6 +20,7 @@ struct RingThreads::Parts {
   explicit Parts(RingThreadsOptions given)
       : options(std::move(given)),
         peers(options.rings),
+        addresses(seed()),
         workers(options.rings, nullptr),
         done_descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
   ~Parts() {
@@ -28,6 +29,7 @@ struct RingThreads::Parts {
 
   const RingThreadsOptions options;
   upstream::Peers peers;
+  proxy::AddressTable addresses;
   std::vector<std::thread> threads;
 
   mutable std::mutex mutex;  // guards everything below
@@ -41,6 +43,11 @@ struct RingThreads::Parts {
   std::string features;
   int done_descriptor;
 
+  static std::uint64_t seed() {
+    std::uint64_t out = 0;
+    net::real_sys().random_bytes(&out, sizeof out);
+    return out;
+  }
   void thread_main(unsigned index);
   bool arrive(unsigned index, proxy::Worker* worker, std::string problem);
   void leave();
@@ -59,6 +66,7 @@ void RingThreads::Parts::thread_main(unsigned index) {
       .logger = options.logger,
       .access = options.access[index],
       .peers = options.rings > 1 ? &peers : nullptr,
+      .addresses = &addresses,
       .index = index,
       .rings = options.rings,
       .connections_max = options.connections_max,

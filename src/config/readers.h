@@ -47,6 +47,9 @@ void read_size(Section& section, std::string_view key, std::uint64_t& out, std::
                std::uint64_t most, Zero zero = Zero::refused);
 void read_size(Section& section, std::string_view key, std::uint32_t& out, std::uint32_t least,
                std::uint32_t most, Zero zero = Zero::refused);
+// A size with "/s" behind it, or none.
+void read_rate(Section& section, std::string_view key, std::uint64_t& out, std::uint64_t least,
+               std::uint64_t most);
 // A list of strings; one string stands for a list of one. Empty strings and lists are mistakes.
 std::vector<std::pair<std::string, Value>> read_texts(const Value& value);
 

@@ -125,6 +125,49 @@ void read_size(Section& section, std::string_view key, std::uint32_t& out, std::
   out = static_cast<std::uint32_t>(wide);
 }
 
+void read_rate(Section& section, std::string_view key, std::uint64_t& out, std::uint64_t least,
+               std::uint64_t most) {
+  const auto value = section.take(key);
+  if (!value) return;
+  if (value->is_number()) {
+    const auto number = value->integer(0, static_cast<std::int64_t>(most));
+    if (!number) return;
+    if (*number == 0) {
+      out = 0;
+      return;
+    }
+    value->complain("needs a unit",
+                    join({"did you mean ", quote(join({std::to_string(*number), "B/s"})), "?"}));
+    return;
+  }
+  const auto text = value->text(R"(a rate like "1KiB/s")");
+  if (!text) return;
+  if (is_none(*value, Zero::allowed)) {
+    out = 0;
+    return;
+  }
+  constexpr std::string_view a_second = "/s";
+  const bool complete = text->ends_with(a_second);
+  const auto bytes =
+      parse_size(std::string_view(*text).substr(0, text->size() - (complete ? 2 : 0)));
+  if (!bytes) return value->complain(bytes.error());
+  if (*bytes == 0) {
+    out = 0;
+    return;
+  }
+  if (!complete) {
+    value->complain(join({"is a rate and needs \"/s\", not ", quote(*text)}),
+                    join({"did you mean ", quote(join({*text, a_second})), "?"}));
+    return;
+  }
+  if (*bytes < least || *bytes > most) {
+    value->complain(join({"must be from ", std::to_string(least), " to ", std::to_string(most),
+                          " bytes a second, not ", quote(*text)}));
+    return;
+  }
+  out = *bytes;
+}
+
 std::vector<std::pair<std::string, Value>> read_texts(const Value& value) {
   std::vector<std::pair<std::string, Value>> out;
   const std::vector<Value> elements = value.elements();

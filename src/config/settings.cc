@@ -19,6 +19,7 @@ constexpr TimeoutKey timeout_keys[] = {
     {"client_header", &Timeouts::client_header_ms, Zero::refused, false},
     {"keep_alive", &Timeouts::keep_alive_ms, Zero::refused, true},
     {"body_idle", &Timeouts::body_idle_ms, Zero::allowed, true},
+    {"body_grace", &Timeouts::body_grace_ms, Zero::refused, true},
     {"connect", &Timeouts::connect_ms, Zero::refused, false},
     {"response_header", &Timeouts::response_header_ms, Zero::allowed, false},
     {"queue", &Timeouts::queue_ms, Zero::refused, false},
@@ -28,12 +29,12 @@ constexpr TimeoutKey timeout_keys[] = {
 };
 
 constexpr std::string_view site_timeout_hint =
-    "a site may set keep_alive, body_idle, tunnel_idle and linger; an upstream has "
+    "a site may set keep_alive, body_idle, body_grace, tunnel_idle and linger; an upstream has "
     "connect_timeout, "
     "response_header_timeout and queue_timeout";
 constexpr std::string_view site_limit_hint =
-    "a site may set body_size, requests_per_connection and buffered_bytes; the others count before "
-    "the site is known";
+    "a site may set body_size, body_rate, requests_per_connection and buffered_bytes; the others "
+    "count before the site is known";
 
 bool is_power_of_two(std::uint32_t number) {
   return (number & (number - 1)) == 0;
@@ -77,6 +78,7 @@ void refuse_in_site(Section& section, std::string_view key, std::string_view hin
 void read_body_limits(Section& section, Limits& limits) {
   read_size(section, "body_size", limits.body_bytes_max, std::uint64_t{1}, 1ULL << 50,
             Zero::allowed);
+  read_rate(section, "body_rate", limits.body_rate_min, 1, 1024 * mebibyte);
   read_optional_count(section, "requests_per_connection", limits.requests_per_connection_max,
                       1'000'000'000, "none");
   read_size(section, "buffered_bytes", limits.buffered_bytes_max, 4096U, 1024 * mebibyte);
@@ -182,6 +184,8 @@ void read_limits(Section& section, Limits& limits) {
   read_size(section, "header_bytes", limits.header_bytes_max, 256U, mebibyte);
   read_count(section, "header_count", limits.header_count_max, 1, 10'000);
   read_optional_count(section, "connections", limits.connections_max, 10'000'000, "auto");
+  read_optional_count(section, "connections_per_address", limits.connections_per_address_max,
+                      10'000'000, "none");
   read_body_limits(section, limits);
   if (limits.request_line_bytes_max > limits.header_bytes_max) {
     // The default of the other one can be what it collides with.
@@ -197,7 +201,8 @@ void read_limits(Section& section, Limits& limits) {
 }
 
 void read_site_limits(Section& section, Limits& limits) {
-  for (std::string_view key : {"request_line", "header_bytes", "header_count", "connections"}) {
+  for (std::string_view key :
+       {"request_line", "header_bytes", "header_count", "connections", "connections_per_address"}) {
     refuse_in_site(section, key, site_limit_hint);
   }
   read_body_limits(section, limits);

@@ -1,7 +1,9 @@
 #include "ringside/net/sys_port.h"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -42,6 +44,12 @@ class RealSys final : public SysPort {
   int listen(int fd, int backlog) override { return result_of(::listen(fd, backlog)); }
 
   int shutdown(int fd, int how) override { return result_of(::shutdown(fd, how)); }
+
+  int unacknowledged(int fd) override {
+    int bytes = 0;
+    const int result = result_of(::ioctl(fd, SIOCOUTQ, &bytes));
+    return result < 0 ? result : bytes;
+  }
 
   int accept_now(int fd) override {
     // The listener is in blocking mode for the ring, so ask before accepting. Another ring may be

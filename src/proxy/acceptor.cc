@@ -1,7 +1,9 @@
 #include "acceptor.h"
 
 #include <cerrno>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "h1_client.h"
 
@@ -35,9 +37,34 @@ void Acceptor::resume(void* self) {
   if (!acceptor.closing_ && !acceptor.armed_) acceptor.arm();
 }
 
+// False: the connection is one too many of its address. A trusted proxy stands for many clients and
+// is not counted, nor is who comes over a unix socket.
+bool Acceptor::admit(int fd, AddressPlace& place) {
+  const std::uint32_t most = context_.runtime->snapshot().limits.connections_per_address_max;
+  if (most == 0 || context_.addresses == nullptr) return true;
+  const base::Result<net::Address> peer = context_.sys.peer_address(fd);
+  if (!peer) return true;  // gone already
+  const std::optional<AddressKey> key = AddressKey::of(*peer);
+  if (!key) return true;
+  char text[64];
+  const std::string_view ip(text, peer->write_ip(text, sizeof text));
+  if (context_.runtime->runtime->trusted.trusts(ip)) return true;
+  if (context_.addresses->enter(*key, most)) {
+    place = AddressPlace(*context_.addresses, *key);
+    return true;
+  }
+  count(context_.counters.connections_over_address);
+  context_.logger.log(base::LogLevel::warn, "accept_address",
+                      "a connection was closed at once: " + std::string(ip) +
+                          " has limits.connections_per_address");
+  return false;
+}
+
 void Acceptor::take(int fd) {
+  AddressPlace place;
+  if (!admit(fd, place)) return context_.sys.close(fd);
   H1Client* client = context_.clients.create(context_, listen_);
-  if (client != nullptr && client->adopt(fd)) {
+  if (client != nullptr && client->adopt(fd, std::move(place))) {
     count(context_.counters.accepted);
     context_.all_clients().push_back(*client);
     if (context_.draining) client->drain(context_.drain_grace_ms);

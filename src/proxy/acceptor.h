@@ -28,6 +28,7 @@ class Acceptor final : public ring::Completer {
  private:
   enum Kind : std::uint8_t { kind_accept, kind_cancel, kind_close };
   void arm();
+  bool admit(int fd, AddressPlace& place);
   void take(int fd);
   void pause(int negative_errno);
   void finish();

@@ -14,6 +14,7 @@
 #include "ringside/filter/forwarding.h"
 #include "ringside/net/stream.h"
 #include "ringside/proxy/access_record.h"
+#include "ringside/proxy/address_table.h"
 #include "ringside/proxy/worker.h"
 #include "ringside/ring/ring.h"
 #include "ringside/upstream/pools.h"
@@ -49,6 +50,7 @@ struct Context {
   net::SysPort& sys;
   base::Logger& logger;
   AccessSink* access;
+  AddressTable* addresses;
   net::StreamContext streams;
   base::ChunkPool& chunks;
   base::Slab<H1Client>& clients;

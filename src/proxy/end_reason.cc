@@ -54,6 +54,8 @@ std::string_view to_string(Cause cause) {
       return "reset";
     case Cause::timed_out:
       return "timed_out";
+    case Cause::too_slow:
+      return "too_slow";
     case Cause::refused:
       return "refused";
     case Cause::unreachable:

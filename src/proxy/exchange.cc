@@ -14,6 +14,7 @@ Exchange::Exchange(Context& context, ClientSession& client, const ClientFacts& f
       runtime_(*context.runtime),
       arena_(context.chunks),
       timer_(&Exchange::timed_out, this),
+      pace_timer_(&Exchange::pace_due, this),
       start_ns_(context.ring.now_ns()),
       start_realtime_ns_(context.ring.realtime_ns()),
       bytes_sent_before_(client.bytes_sent()) {
@@ -78,6 +79,7 @@ void Exchange::note_moved(const net::Piece& piece) {
 
 // One timer for whatever must make progress next; pushing it back costs a store.
 void Exchange::touch() {
+  measure();
   const config::Timeouts& server = upstream_timeouts();
   const config::Timeouts& client = site_ == nullptr ? snapshot().timeouts : site_->timeouts;
   base::Millis limit = std::min(server.body_idle_ms, client.body_idle_ms);
@@ -186,6 +188,7 @@ Afterwards Exchange::afterwards() const {
 void Exchange::run_deferred() {
   if (!over()) return;
   context_.ring.timers().disarm(timer_);
+  context_.ring.timers().disarm(pace_timer_);
   if (session_ != nullptr) {
     upstream::Session* session = session_;
     session_ = nullptr;

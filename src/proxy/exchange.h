@@ -17,6 +17,7 @@
 #include "ringside/upstream/pools.h"
 #include "ringside/upstream/session.h"
 
+#include "body_pace.h"
 #include "client_session.h"
 #include "context.h"
 #include "states.h"
@@ -100,6 +101,20 @@ class Exchange final : private upstream::ResponseHandler,
                   std::string_view extra_value);
   void discard_request();
 
+  // exchange_pace.cc
+  void begin_pace();
+  // To be called whenever who is waited for may have changed.
+  void measure() {
+    if (request_pace_.on()) note_awaited();
+  }
+  void note_awaited();
+  void arm_pace();
+  bool request_awaited() const;
+  bool response_awaited() const;
+  static void pace_due(void* self);
+  void on_pace_due();
+  void request_too_slow();
+
   // exchange.cc
   void request_event(RequestEvent event);
   void response_event(ResponseEvent event);
@@ -126,6 +141,10 @@ class Exchange final : private upstream::ResponseHandler,
   RingRuntime& runtime_;
   base::Arena arena_;
   base::Timer timer_;
+  base::Timer pace_timer_;
+  base::Millis pace_due_ms_ = 0;
+  BodyPace request_pace_;
+  BodyPace response_pace_;
   upstream::Session* session_ = nullptr;
   http::RequestHead* head_ = nullptr;
   const config::Site* site_ = nullptr;

@@ -44,7 +44,9 @@ void Exchange::on_head(http::RequestHead& head) {
   request_event(bodyless ? RequestEvent::head_bodyless : RequestEvent::head);
   find_facts(head);
   touch();
-  if (admit(head)) route(head);
+  const bool admitted = admit(head);
+  begin_pace();
+  if (admitted) route(head);
   settle();
 }
 
@@ -263,6 +265,7 @@ void Exchange::on_request_body(net::Piece piece) {
     request_held_ = true;
     client_.hold_body();
   }
+  measure();
 }
 
 void Exchange::on_request_end(http::FieldList* trailers) {
@@ -281,6 +284,7 @@ void Exchange::on_request_progress() {
     request_held_ = false;
     client_.want_body();
   }
+  measure();
   settle();
 }
 

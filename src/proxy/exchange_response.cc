@@ -115,6 +115,7 @@ void Exchange::on_response_body(net::Piece piece) {
     response_parked_ = true;
     session_->park();
   }
+  measure();
 }
 
 void Exchange::on_response_end(const http::FieldList* trailers) {

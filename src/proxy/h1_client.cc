@@ -1,5 +1,6 @@
 #include "h1_client.h"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -24,8 +25,9 @@ H1Client::H1Client(Context& context, std::uint32_t listen)
   facts_.listen = listen;
 }
 
-bool H1Client::adopt(int fd) {
+bool H1Client::adopt(int fd, AddressPlace place) {
   if (!stream_.adopt(fd)) return false;
+  place_ = std::move(place);
   arm(timeouts().client_header_ms);
   stream_.resume();
   return true;
@@ -418,6 +420,12 @@ bool H1Client::send_end(const http::FieldList* trailers) {
   }
   std::string_view bytes = writer.finish();
   return bytes.data() != nullptr && stream_.send_view(bytes);
+}
+
+std::uint64_t H1Client::bytes_delivered() const {
+  const int owed = context_.sys.unacknowledged(stream_.descriptor());
+  const std::uint64_t sent = stream_.bytes_sent();
+  return owed <= 0 ? sent : sent - std::min(sent, static_cast<std::uint64_t>(owed));
 }
 
 void H1Client::on_sent() {

@@ -29,8 +29,9 @@ class H1Client final : public ClientSession,
   H1Client(Context& context, std::uint32_t listen);
   ~H1Client() = default;
 
-  // Takes over an accepted descriptor. False when the ring has no place.
-  bool adopt(int fd);
+  // Takes over an accepted descriptor. False when the ring has no place. `place` is what its
+  // address is counted by; it is kept until the descriptor is closed.
+  bool adopt(int fd, AddressPlace place);
   // The worker drains: no request after the one that is being served, or that comes within
   // `grace_ms`.
   void drain(base::Millis grace_ms);
@@ -44,6 +45,7 @@ class H1Client final : public ClientSession,
   bool send_end(const http::FieldList* trailers) override;
   std::size_t response_pending() const override { return stream_.pending_bytes(); }
   std::uint64_t bytes_sent() const override { return stream_.bytes_sent(); }
+  std::uint64_t bytes_delivered() const override;
   void want_body() override;
   void hold_body() override;
   void enter_tunnel() override;
@@ -122,6 +124,7 @@ class H1Client final : public ClientSession,
   std::uint8_t address_bytes_ = 0;
   char address_[46];
   ClientFacts facts_;
+  AddressPlace place_;
 };
 
 }  // namespace ringside::proxy

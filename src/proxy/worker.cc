@@ -61,6 +61,7 @@ struct Worker::Parts final : ring::MessageHandler {
                 .sys = with.sys,
                 .logger = with.logger,
                 .access = with.access,
+                .addresses = with.addresses,
                 .streams = streams,
                 .chunks = chunks,
                 .clients = clients,
@@ -307,7 +308,7 @@ std::uint32_t pipes_max(std::uint32_t connections_max) {
 
 std::vector<SizingTerm> sizing(const config::Snapshot& snapshot, std::uint32_t connections_max) {
   std::uint64_t sessions = sessions_max(connections_max);
-  return {
+  std::vector<SizingTerm> terms = {
       {"receive buffers", snapshot.server.buffers, snapshot.server.buffer_bytes},
       {"submission queue entries", snapshot.server.ring_entries, sizeof(io_uring_sqe)},
       {"completion queue entries", std::uint64_t{snapshot.server.ring_entries} * 4,
@@ -317,6 +318,10 @@ std::vector<SizingTerm> sizing(const config::Snapshot& snapshot, std::uint32_t c
       {"server connections", sessions, upstream::Pools::session_bytes()},
       {"pieces waiting to be sent", slices_max(connections_max), sizeof(net::Slice)},
   };
+  if (snapshot.limits.connections_per_address_max != 0) {
+    terms.push_back({"client addresses", connections_max, AddressTable::bytes_each_max});
+  }
+  return terms;
 }
 
 }  // namespace ringside::proxy

@@ -91,6 +91,9 @@ void ClientPeer::send_request(std::size_t at) {
   }
   sent_.push_back({begin, bytes_queued()});
   if (script.conduct == Conduct::abort_sending) stop_sending_at(begin + script.abort_after);
+  if (script.stalls) {
+    stop_sending_at(begin + script.request_head().size() + script.request_body().size() / 2);
+  }
   if (script.conduct == Conduct::half_close && holding_ == none) finish();
   if (script.conduct == Conduct::slow_reader) {
     const std::size_t bytes = 1 + script.response_bytes / 40;

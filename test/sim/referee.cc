@@ -233,6 +233,7 @@ void Referee::judge_complete(const Course& c) {
   }
   if (!local_failure(c.status)) return fail(c, "a status that nothing explains");
   if (!strict(c) || met_stale_connection(c)) return;
+  if (s.stalls && c.status == 408) return;
   const bool upstream_fails = s.answer == Answer::die_before_head ||
                               s.answer == Answer::malformed || s.answer == Answer::die_in_body;
   if (s.reaches_upstream() && upstream_fails && c.status == 502) return;
@@ -293,6 +294,9 @@ void Referee::judge_record(const Course& c) {
   const bool as_asked = c.from_upstream || c.status == 200 || c.status == 308;
   if (!as_asked) {
     if (says_complete || c.end.who != blamed(c.status)) fail(c, "a wrong end reason");
+    const bool stalled = c.script.stalls && c.status == 408;
+    const bool too_slow = c.end.cause == Cause::too_slow;
+    if (stalled ? !too_slow && !harmed(c) : too_slow && strict(c)) fail(c, "a wrong end reason");
   } else if (strict(c)) {
     const bool whole = c.complete || c.status == 101;
     // A client that got its answer may keep the rest of its request to itself, and may be gone

@@ -238,6 +238,13 @@ Script draw_script(Random& random, std::uint32_t id) {
   return s;
 }
 
+void may_stall(Script& s) {
+  const bool plain = s.conduct == Conduct::good && !s.expect && !s.early_answer && !s.pipelined;
+  const bool answered = s.answer == Answer::length || s.answer == Answer::chunked;
+  s.stalls = plain && answered && s.has_request_body() && s.request_bytes >= 2 &&
+             s.malformed_kind % 2 == 0;
+}
+
 std::string to_string(const Script& s) {
   static constexpr const char* asks[] = {"get",          "head",      "post_length",
                                          "post_chunked", "upgrade",   "local",
@@ -266,6 +273,7 @@ std::string to_string(const Script& s) {
   if (s.aborts()) out += ", aborts after " + std::to_string(s.abort_after);
   if (s.pipelined) out += ", pipelined";
   if (s.unix_upstream) out += ", unix";
+  if (s.stalls) out += ", stalls";
   return out;
 }
 

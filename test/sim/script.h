@@ -72,6 +72,7 @@ struct Script {
   std::size_t abort_after = 0;  // bytes sent or read
   bool pipelined = false;       // sent without waiting for the answer before it
   bool unix_upstream = false;
+  bool stalls = false;  // sends half of its body and waits; only where a least rate is set
 
   bool has_request_body() const { return ask == Ask::post_length || ask == Ask::post_chunked; }
   bool reaches_upstream() const { return ask <= Ask::upgrade; }
@@ -93,6 +94,8 @@ struct Script {
 };
 
 Script draw_script(Random& random, std::uint32_t id);
+// For a run with a least rate of bodies. Draws nothing, so that all else stays as it was.
+void may_stall(Script& script);
 
 std::string to_string(const Script& script);
 

@@ -37,6 +37,8 @@ config::Endpoint unix_socket(const std::string& path) {
 config::Timeouts timeouts() {
   config::Timeouts out;
   out.tunnel_idle_ms = 300'000;
+  // Longer than the network stalls, shorter than what the referee takes for a long exchange.
+  out.body_grace_ms = 8'000;
   return out;
 }
 
@@ -110,6 +112,11 @@ Settings draw_settings(Random& random) {
   return out;
 }
 
+// Low enough for every client that gets on at all.
+void set_body_rate(Settings& settings, std::uint64_t seed) {
+  if (seed % 8 == 7) settings.body_rate_min = 1;
+}
+
 std::string to_string(const Settings& s) {
   std::string out = std::to_string(s.rings) + " rings of " + std::to_string(s.ring_entries) + ", " +
                     std::to_string(s.buffers) + " buffers of " + std::to_string(s.buffer_bytes) +
@@ -123,6 +130,7 @@ std::string to_string(const Settings& s) {
   if (s.abilities.message_ring) out += ", message ring";
   if (s.abilities.bundles) out += ", bundles";
   if (s.batch_wait) out += ", waits for batches";
+  if (s.body_rate_min != 0) out += ", a least rate";
   if (s.end_early) out += ", ends early";
   return out + (s.end_by_stop ? ", by a stop" : ", by a drain");
 }
@@ -149,6 +157,7 @@ config::SnapshotRef make_snapshot(const Settings& settings, unsigned variant) {
   out->server.server_name = "sim" + std::to_string(variant);
   out->timeouts = timeouts();
   out->limits.buffered_bytes_max = settings.buffered_bytes_max;
+  out->limits.body_rate_min = settings.body_rate_min;
   config::Listen web;
   web.name = "web";
   web.addresses = {inet("10.1.0.1", v4_port), inet("::", v6_port, true), unix_socket(web_socket)};

@@ -28,9 +28,12 @@ struct Settings {
   bool scarce = false;                       // some of the above are far too small
   bool end_early = false;                    // a drain, or a stop, while clients are at work
   bool end_by_stop = false;
+  std::uint64_t body_rate_min = 0;
 };
 
 Settings draw_settings(Random& random);
+// One seed in eight has a least rate of bodies; none of those that were kept before there was one.
+void set_body_rate(Settings& settings, std::uint64_t seed);
 std::string to_string(const Settings& settings);
 // Makes everything scarce: requests may be refused.
 void make_scarce(Settings& settings, Random& random);

@@ -56,6 +56,13 @@ int SimSys::shutdown(int fd, int how) {
   return socket != nullptr ? socket->shutdown(how) : -EBADF;
 }
 
+int SimSys::unacknowledged(int fd) {
+  auto socket = core_.files.socket(fd);
+  if (socket == nullptr) return -EBADF;
+  Stream* stream = socket->stream();
+  return stream == nullptr ? -EINVAL : static_cast<int>(stream->unread_by_peer());
+}
+
 int SimSys::accept_now(int fd) {
   auto socket = core_.files.socket(fd);
   if (socket == nullptr) return -EBADF;

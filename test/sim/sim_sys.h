@@ -17,6 +17,7 @@ class SimSys final : public net::SysPort {
   int bind(int fd, const net::Address& address) override;
   int listen(int fd, int backlog) override;
   int shutdown(int fd, int how) override;
+  int unacknowledged(int fd) override;
   int accept_now(int fd) override;
   base::Result<int> duplicate(int fd) override;
   base::Result<net::Address> local_address(int fd) override;

@@ -40,6 +40,7 @@ Simulation::~Simulation() {
 
 SimulationResult Simulation::run() {
   Faults& faults = world_.faults();
+  set_body_rate(settings_, options_.seed);
   // A broken invariant must not hide behind a fault that would excuse it.
   if (options_.sabotage == Sabotage::none) faults.draw();
   for (Fault fault : options_.without)
@@ -113,7 +114,9 @@ void Simulation::write_scripts() {
   std::vector<std::uint32_t> ids;
   std::uint64_t start_ns = 0;
   for (std::uint32_t id = 0; id < options_.exchanges; ++id) {
-    referee_.add(draw_script(random_, id));
+    Script script = draw_script(random_, id);
+    if (settings_.body_rate_min != 0) may_stall(script);
+    referee_.add(script);
     ids.push_back(id);
     const bool last = id + 1 == options_.exchanges;
     if (!last && !random_.one_in(3)) continue;

@@ -78,8 +78,13 @@ void Stream::consumed() {
 std::size_t Stream::room() const {
   auto peer = peer_.lock();
   if (peer == nullptr) return medium_.buffer_bytes;
-  const std::size_t used = peer->readable_bytes() + peer->incoming_bytes_;
+  const std::size_t used = unread_by_peer();
   return used < peer->capacity_ ? peer->capacity_ - used : 0;
+}
+
+std::size_t Stream::unread_by_peer() const {
+  auto peer = peer_.lock();
+  return peer == nullptr ? 0 : peer->readable_bytes() + peer->incoming_bytes_;
 }
 
 int Stream::write(const char* data, std::size_t bytes, const std::shared_ptr<void>& hold) {

@@ -71,6 +71,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   std::size_t readable_bytes() const { return readable_.size() - read_at_; }
   std::size_t room() const;
+  // Bytes written here that the peer has not read.
+  std::size_t unread_by_peer() const;
   // Asks to be woken when there is room again; a write that found none has asked already.
   void want_room() { write_blocked_ = true; }
   // The peer can send, and will: not ended, not reset.

@@ -12,8 +12,20 @@ from .upstream import set_reset_on_close, slowdown
 class Client:
     """One TCP connection. `received` has every byte; `ended` is None, 'fin' or 'reset'."""
 
-    def __init__(self, port: int, *, host: str = '127.0.0.1'):
-        self.sock = socket.create_connection((host, port), 5 * slowdown())
+    def __init__(self, port: int, *, host: str = '127.0.0.1', source: str | None = None,
+                 receive_bytes: int | None = None):
+        """`source`: the address to come from. `receive_bytes`: how much the kernel takes unread."""
+        self.sock = socket.socket()
+        if receive_bytes:
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        if source:
+            self.sock.bind((source, 0))
+        self.sock.settimeout(5 * slowdown())
+        try:
+            self.sock.connect((host, port))
+        except OSError:
+            self.sock.close()
+            raise
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.received = bytearray()
         self.ended: str | None = None

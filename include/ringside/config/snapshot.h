@@ -29,6 +29,7 @@ struct Timeouts {
   Millis client_header_ms = 10'000;    // whole head, from its first byte (or from accept): 408
   Millis keep_alive_ms = 75'000;       // client idle between requests: closed in silence
   Millis body_idle_ms = 60'000;        // no progress of a body, in either direction: 408 or cut
+  Millis body_grace_ms = 10'000;       // how long a body may be slower than Limits::body_rate_min
   Millis connect_ms = 5'000;           // 504
   Millis response_header_ms = 60'000;  // from the whole request sent to the response head: 504
   Millis queue_ms = 5'000;             // waiting for a place at a server: 503
@@ -45,7 +46,9 @@ struct Limits {
   std::uint32_t header_count_max = 100;           // 431
   std::uint64_t body_bytes_max = 0;               // 0: none; 413
   std::uint32_t connections_max = 0;              // 0: derived from the descriptor limit at start
+  std::uint32_t connections_per_address_max = 0;  // over all rings; 0: none
   std::uint32_t requests_per_connection_max = 0;  // 0: none
+  std::uint64_t body_rate_min = 0;  // bytes a second while the client is waited for; 0: none
   std::uint32_t buffered_bytes_max =
       256 * 1024;  // per connection and direction: the high watermark
 };

@@ -27,6 +27,7 @@ enum class Cause : std::uint8_t {
   closed,    // went away in an orderly way, too early
   reset,
   timed_out,
+  too_slow,  // below limits.body_rate
   refused,
   unreachable,
   bad_message,

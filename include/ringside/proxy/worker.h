@@ -13,6 +13,7 @@
 #include "ringside/net/listener_set.h"
 #include "ringside/net/sys_port.h"
 #include "ringside/proxy/access_record.h"
+#include "ringside/proxy/address_table.h"
 #include "ringside/ring/kernel_port.h"
 #include "ringside/ring/ring.h"
 #include "ringside/route/router.h"
@@ -37,6 +38,8 @@ struct WorkerCounters {
   std::atomic<std::uint64_t> accepted{0};
   std::atomic<std::uint64_t> accept_errors{0};
   std::atomic<std::uint64_t> connections_shed{0};  // closed at once: no place
+  // Closed at once: their address has as many as it may.
+  std::atomic<std::uint64_t> connections_over_address{0};
   std::atomic<std::uint64_t> exchanges{0};
   std::atomic<std::uint64_t> upstream_retries{0};
   // How bodies were moved, both ways.
@@ -53,7 +56,9 @@ struct WorkerOptions {
   base::Logger& logger;
   AccessSink* access = nullptr;  // null: no access log
   Peers* peers = nullptr;        // null: one ring alone
-  unsigned index = 0;            // of this ring
+  // Counts for limits.connections_per_address; null: there is no such limit, whatever it says.
+  AddressTable* addresses = nullptr;
+  unsigned index = 0;  // of this ring
   unsigned rings = 1;
   std::uint32_t connections_max = 10'000;  // client connections of this ring
 };

@@ -31,6 +31,7 @@ zero_copy_bytes_min = 65536
 client_header = "1s"
 keep_alive = "2m"
 body_idle = "none"
+body_grace = "9s"
 connect = "250ms"
 response_header = "3s"
 queue = "4s"
@@ -43,6 +44,8 @@ header_bytes = "16KiB"
 header_count = 50
 body_size = "10MiB"
 connections = 1000
+connections_per_address = 30
+body_rate = "2KiB/s"
 requests_per_connection = 20
 buffered_bytes = "64KiB"
 [log]
@@ -69,6 +72,7 @@ underscore_names = true
   EXPECT_EQ(snapshot->timeouts.client_header_ms, 1'000U);
   EXPECT_EQ(snapshot->timeouts.keep_alive_ms, 120'000U);
   EXPECT_EQ(snapshot->timeouts.body_idle_ms, 0U);
+  EXPECT_EQ(snapshot->timeouts.body_grace_ms, 9'000U);
   EXPECT_EQ(snapshot->timeouts.connect_ms, 250U);
   EXPECT_EQ(snapshot->timeouts.response_header_ms, 3'000U);
   EXPECT_EQ(snapshot->timeouts.queue_ms, 4'000U);
@@ -80,6 +84,8 @@ underscore_names = true
   EXPECT_EQ(snapshot->limits.header_count_max, 50U);
   EXPECT_EQ(snapshot->limits.body_bytes_max, 10U << 20);
   EXPECT_EQ(snapshot->limits.connections_max, 1000U);
+  EXPECT_EQ(snapshot->limits.connections_per_address_max, 30U);
+  EXPECT_EQ(snapshot->limits.body_rate_min, 2048U);
   EXPECT_EQ(snapshot->limits.requests_per_connection_max, 20U);
   EXPECT_EQ(snapshot->limits.buffered_bytes_max, 65'536U);
   EXPECT_EQ(snapshot->log.level, Log::Level::warn);
@@ -92,6 +98,46 @@ underscore_names = true
   EXPECT_FALSE(snapshot->forwarding.via);
   EXPECT_FALSE(snapshot->forwarding.request_id);
   EXPECT_TRUE(snapshot->forwarding.underscore_names);
+}
+
+TEST(ConfigSettings, RatesAndTheirAbsence) {
+  auto rate_of = [](const char* text) {
+    return good(complete(std::string("limits.body_rate = ") + text + "\n"))->limits.body_rate_min;
+  };
+  EXPECT_EQ(good(complete(""))->limits.body_rate_min, 0U);
+  EXPECT_EQ(rate_of("\"none\""), 0U);
+  EXPECT_EQ(rate_of("0"), 0U);
+  EXPECT_EQ(rate_of("\"0B/s\""), 0U);
+  EXPECT_EQ(rate_of("\"500B/s\""), 500U);
+  EXPECT_EQ(rate_of("\"1GiB/s\""), 1U << 30);
+  auto of = [](const char* text) {
+    return problems(complete(std::string("limits.body_rate = ") + text + "\n"));
+  };
+  EXPECT_EQ(of("\"1KiB\""), Lines{"t.toml:1:20: \"body_rate\" is a rate and needs \"/s\", not "
+                                  "\"1KiB\" (did you mean \"1KiB/s\"?)"});
+  EXPECT_EQ(of("500"), Lines{"t.toml:1:20: \"body_rate\" needs a unit (did you mean \"500B/s\"?)"});
+  EXPECT_EQ(of("\"2GiB/s\""), Lines{"t.toml:1:20: \"body_rate\" must be from 1 to 1073741824 bytes "
+                                    "a second, not \"2GiB/s\""});
+  EXPECT_EQ(of("\"fast\"").size(), 1U);
+  EXPECT_EQ(of("\"1Kib/s\"").size(), 1U);
+  EXPECT_EQ(of("true").size(), 1U);
+}
+
+TEST(ConfigSettings, ASiteHasABodyRateButNoLimitForAnAddress) {
+  const std::string site = "[[site]]\nhosts = [\"b.test\"]\nroute = [{ redirect = \"/\" }]\n";
+  const auto snapshot = good(complete("[limits]\nbody_rate = \"1KiB/s\"\n") + site +
+                             "limits = { body_rate = \"none\" }\n"
+                             "timeouts = { body_grace = \"3s\" }\n");
+  EXPECT_EQ(snapshot->sites.front().limits.body_rate_min, 1024U);
+  EXPECT_EQ(snapshot->sites.front().timeouts.body_grace_ms, 10'000U);
+  EXPECT_EQ(snapshot->sites.back().limits.body_rate_min, 0U);
+  EXPECT_EQ(snapshot->sites.back().timeouts.body_grace_ms, 3'000U);
+  const auto found = problems(complete("") + site + "limits = { connections_per_address = 3 }\n");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_NE(found[0].find("\"connections_per_address\" cannot be set in"), std::string::npos);
+  const auto none = problems(complete("timeouts.body_grace = \"none\"\n"));
+  ASSERT_EQ(none.size(), 1U);
+  EXPECT_NE(none[0].find("\"body_grace\" cannot be \"none\""), std::string::npos);
 }
 
 TEST(ConfigSettings, UnknownKeysGetTheNearestKnownOne) {

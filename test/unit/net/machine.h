@@ -28,6 +28,7 @@ class FakeSys final : public SysPort {
   int bind(int, const Address&) override { return -EOPNOTSUPP; }
   int listen(int, int) override { return -EOPNOTSUPP; }
   int shutdown(int fd, int how) override;
+  int unacknowledged(int) override { return -EOPNOTSUPP; }
   int accept_now(int) override { return -EOPNOTSUPP; }
   base::Result<int> duplicate(int) override { return unsupported(); }
   base::Result<Address> local_address(int) override { return unsupported(); }
