@@ -73,6 +73,18 @@ def release(_: bool) -> Outcome:
     return outcome
 
 
+def budgets(_: bool) -> Outcome:
+    """Counts, not times: they hold on a busy machine too."""
+    outcome = build('release', 'ringside-budget')
+    if outcome.failed:
+        return outcome
+    done = run('budgets', sys.executable, '-B', 'perf/budget', '--check', seconds=900)
+    found = read_finished('budgets', done, read_runner_output(done.text))
+    outcome.add(found)
+    outcome.facts['budgets'] = 'yes' if found.passed and not found.failed and not found.skipped else 'no'
+    return outcome
+
+
 def conformance(_: bool) -> Outcome:
     outcome = build('release')
     outcome.add(python_tests('harness', 'support'))

@@ -32,6 +32,7 @@ class Stage:
 STAGES = (
     Stage('style', 'format, words, length of files, layers, headers, shell', static.style, True),
     Stage('release', 'the release build: unit tests and kernel parity', builds.release, True),
+    Stage('budgets', 'instructions and allocations a request, in the release build', builds.budgets, True),
     Stage('conformance', 'raw cases against the release build', builds.conformance, True),
     Stage('e2e', 'real peers against the release build', builds.e2e, True),
     Stage('asan', 'ASan and UBSan: unit tests, simulation, corpora, raw cases', builds.asan, True),

@@ -1,0 +1,1 @@
+"""Budgets of one request: counting, keeping, comparing."""
