@@ -183,7 +183,10 @@ bool Referee::strict(const Course& c) const {
 bool Referee::may_leave_unread(const Course& c) const {
   const std::size_t next = c.script.id + 1;
   const bool followed = next < courses_.size() && courses_[next].script.pipelined;
-  return followed || c.script.early_answer || c.script.expect || c.script.ask == Ask::malformed;
+  // Its server closed the connection that it was sent on, maybe in the middle of its body.
+  const bool met_stale = c.record_status == 502 && c.record_reused && !c.script.safe_method();
+  return followed || met_stale || c.script.early_answer || c.script.expect ||
+         c.script.ask == Ask::malformed;
 }
 
 void Referee::judge_all() {
