@@ -28,7 +28,7 @@ constexpr std::uint32_t bulk_receive_min = 16 * 1024;
 // A peer that filled a buffer is received singly for so many receives more, so that one that sends
 // a large body after another is not taken for a small one in between.
 constexpr std::uint8_t bulk_turns_max = 16;
-// With more than this part of the buffers under lease they are scarce.
+// With more than a quarter of the buffers under lease they are scarce.
 constexpr std::uint32_t scarce_part = 4;
 }  // namespace
 

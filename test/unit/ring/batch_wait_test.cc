@@ -2,9 +2,10 @@
 #include "../../../src/ring/batch_wait.h"
 
 #include <gtest/gtest.h>
+#include <sys/uio.h>
 
+#include <functional>
 #include <memory>
-#include <vector>
 
 #include "ringside/ring/ring.h"
 
@@ -80,8 +81,8 @@ class BatchingRingTest : public testing::Test {
     ASSERT_TRUE(ring.has_value());
     ring_ = std::move(*ring);
   }
-  // What the ring asks for after a turn with two completions.
-  FakeKernel::Entered after_two() {
+  // What the ring asks for after a turn with two completions, with what `submit` submits then.
+  FakeKernel::Entered after_two(const std::function<void(Owner&)>& submit = [](Owner&) {}) {
     Owner owner(*ring_);
     ring_->nop(owner, 1);
     ring_->nop(owner, 2);
@@ -90,8 +91,13 @@ class BatchingRingTest : public testing::Test {
       kernel_.complete(kernel_.next_submitted().user_data, 0);
     ring_->run_once(0);
     kernel_.entered.clear();
+    submit(owner);
     ring_->run_once();
-    return kernel_.entered.at(0);
+    FakeKernel::Entered entered = kernel_.entered.at(0);
+    while (!kernel_.submitted.empty())
+      kernel_.complete(kernel_.next_submitted().user_data, 0);
+    ring_->run_once(0);
+    return entered;
   }
   FakeKernel kernel_;
   std::unique_ptr<Ring> ring_;
@@ -102,6 +108,23 @@ TEST_F(BatchingRingTest, after_a_turn_with_two_completions_it_waits_for_two) {
   FakeKernel::Entered entered = after_two();
   EXPECT_EQ(entered.min_complete, 2U);
   EXPECT_EQ(entered.timeout_ns, 2 * BatchWait::ns_per_completion);
+}
+
+TEST_F(BatchingRingTest, small_sends_of_either_kind_come_on_top) {
+  open(true);
+  EXPECT_EQ(after_two([&](Owner& owner) { ring_->send(owner, 3, 5, "x", 1, 0); }).min_complete, 3U);
+  auto send_pieces = [&](std::size_t bytes) {
+    return after_two([&](Owner& owner) {
+      Ring::Gather& gather = ring_->gather();
+      static char piece = 'x';
+      for (iovec* at : {&gather.pieces[0], &gather.pieces[1]})
+        *at = {&piece, bytes};
+      gather.message.msg_iovlen = 2;
+      ring_->send_message(owner, 3, 5, &gather.message, 0);
+    });
+  };
+  EXPECT_EQ(send_pieces(1).min_complete, 3U);
+  EXPECT_EQ(send_pieces(BatchWait::prompt_bytes_max).min_complete, 2U) << "together they are large";
 }
 
 TEST_F(BatchingRingTest, a_timer_that_is_due_earlier_ends_the_wait) {
