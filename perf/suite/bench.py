@@ -22,6 +22,7 @@ class Settings:
 
     rounds: int
     seconds: float
+    turn: float  # seconds of each proxy's turns within a round
     load: str | None
     rate: float
     rings: int

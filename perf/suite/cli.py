@@ -88,7 +88,7 @@ def failed(options: argparse.Namespace, results: list[Result]) -> bool:
 
 
 def run(options: argparse.Namespace, rows: list[Row], kinds: list[proxies.Kind], quiet: tuple) -> int:
-    settings = Settings(options.rounds, options.seconds, options.load, options.rate, options.rings,
+    settings = Settings(options.rounds, options.seconds, options.turn / 1e3, options.load, options.rate, options.rings,
                         options.syscalls)
     results: list[Result] = []
     with Lab(options.pin) as lab:
@@ -128,6 +128,8 @@ def main() -> int:
     rows, kinds = select(options.rows), chosen_kinds(options, made)
     if options.rounds < 1 or options.seconds < 1 or options.rings < 1 or options.rate <= 0:
         made.error('--rounds, --seconds, --rings and --rate are at least 1')
+    if not 10 <= options.turn <= 1000 * options.seconds:
+        made.error('--turn is at least 10 and not longer than a round')
     if not shutil.which('taskset'):
         made.error('taskset is not installed (package util-linux)')
     quiet = machine.wait_until_quiet(options.wait)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from . import loads, parsers, syscalls
-from .bench import Bench, alternate, say
-from .proxies import Proxy
+from . import loads, parsers, slots, syscalls
+from .bench import Bench, say
 from .results import Result
 from .rows import Row
 
@@ -29,20 +28,18 @@ def cost(row: Row, outcome: parsers.Outcome, cpu_seconds: float) -> float:
 
 
 def measure(bench: Bench, row: Row) -> Result:
-    job = job_of(bench, row)
+    job, turn = job_of(bench, row), bench.settings.turn
     tool = loads.choose(job, bench.settings.load, row.tool)
-    result = Result(row, f'{tool.name}, {row.connections} connections, {job.seconds:g} s a round')
+    result = Result(row, f'{tool.name}, {row.connections} connections, {job.seconds:g} s a round '
+                         f'in turns of {turn * 1e3:g} ms')
     with bench.all_running(row) as proxies:
-        def one(number: int, proxy: Proxy) -> None:
-            with bench.watched(proxies):
-                before = proxy.cpu()
-                outcome = bench.load(tool, job, proxy.port)
-                used = proxy.cpu() - before
-            note_round(result, number, proxy.name, outcome, used)
-
         for proxy in proxies:
             bench.load(tool, warm_up(job), proxy.port)
-        alternate(bench, row, proxies, one)
+        for number in range(bench.rounds_of(row)):
+            with bench.watched(proxies):
+                outcomes = slots.run(bench, proxies, tool, job, turn)
+            for proxy in proxies:
+                note_round(result, number, proxy.name, *outcomes[proxy.name])
         if bench.settings.syscalls:
             syscalls.measure(bench, result, proxies, tool, warm_up(job))
     return result
@@ -62,7 +59,6 @@ def note_round(result: Result, number: int, name: str, outcome: parsers.Outcome,
     busy = used / outcome.seconds
     rate = outcome.requests / outcome.seconds
     details = {'requests_per_second': rate, 'proxy_cpus': busy}
-    details |= {f'p{p}_ms': value for p, value in outcome.percentiles.items()}
     speed = f'{rate:,.0f} requests/s'
     if row.per_gb:
         details['gb_per_second'] = transferred(row, outcome) / 1e9 / outcome.seconds

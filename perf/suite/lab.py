@@ -60,12 +60,13 @@ class Lab:
         folder.mkdir()
         return folder
 
-    def start(self, command: list[str], cpu: int | None, log: pathlib.Path) -> subprocess.Popen:
+    def start(self, command: list[str], cpu: int | None, log: pathlib.Path,
+              errors: pathlib.Path | None = None) -> subprocess.Popen:
         """In a session of its own: a Ctrl-C is for us, and we end it in order."""
         try:
-            with log.open('wb') as output:
+            with log.open('wb') as output, (errors or log).open('ab') as error_output:
                 process = subprocess.Popen(self.pinned(cpu, command), stdin=subprocess.DEVNULL, stdout=output,
-                                           stderr=output, start_new_session=True)
+                                           stderr=error_output, start_new_session=True)
         except OSError as error:
             raise SystemExit(f'cannot start {command[0]}: {error}') from error
         self.processes.append(process)

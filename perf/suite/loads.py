@@ -6,6 +6,7 @@ import dataclasses
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable
 
@@ -85,17 +86,45 @@ def choose(job: Job, wanted: str | None, default: str) -> Tool:
     return tool if tool.can(job) else TOOLS[default]
 
 
-def run(lab: Lab, tool: Tool, job: Job, port: int) -> parsers.Outcome:
-    """Runs one job to its end. A tool that fails or says nothing is a failed round, not a crash."""
+@dataclasses.dataclass
+class Running:
+    """A load generator at work."""
+
+    lab: Lab
+    tool: Tool
+    job: Job
+    process: subprocess.Popen
+    report: pathlib.Path
+
+    def finish(self) -> parsers.Outcome:
+        """Waits for its end. A tool that fails or says nothing is a failed round, not a crash."""
+        try:
+            self.process.wait(self.job.seconds + 30)
+            return self.tool.parse(self.report.read_text(errors='replace'))
+        except (subprocess.TimeoutExpired, parsers.ParseError) as error:
+            print(f'  {self.tool.name}: {error}', flush=True)
+            return parsers.Outcome(0, 1, 0, self.job.seconds)
+        finally:
+            self.end()
+
+    def end(self) -> None:
+        """Also in the middle of its work, and when it is stopped."""
+        if self.process in self.lab.processes:
+            if self.process.poll() is None:
+                os.killpg(self.process.pid, signal.SIGCONT)
+            self.lab.stop([self.process])
+
+
+def begin(lab: Lab, tool: Tool, job: Job, port: int) -> Running:
     program = find(tool.name)
     if program is None:
         raise SystemExit(f'{tool.name} is not installed: it comes with {tool.install}')
-    url = f'http://127.0.0.1:{port}{job.path}'
-    command = lab.pinned(lab.load_cpu, tool.command(program, job, url, lab.folder))
-    try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=job.seconds + 30, start_new_session=True)
-        return tool.parse(done.stdout)
-    except (subprocess.TimeoutExpired, parsers.ParseError) as error:
-        print(f'  {tool.name}: {error}', flush=True)
-        return parsers.Outcome(0, 1, 0, job.seconds)
+    folder = lab.new_folder(tool.name)
+    command = tool.command(program, job, f'http://127.0.0.1:{port}{job.path}', folder)
+    report = folder / 'report'
+    return Running(lab, tool, job, lab.start(command, lab.load_cpu, report, folder / 'errors'), report)
+
+
+def run(lab: Lab, tool: Tool, job: Job, port: int) -> parsers.Outcome:
+    """Runs one job to its end."""
+    return begin(lab, tool, job, port).finish()

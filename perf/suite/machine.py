@@ -60,7 +60,14 @@ def cpu_model() -> str:
     return platform.machine()
 
 
+def congestion_control() -> str:
+    try:
+        return pathlib.Path('/proc/sys/net/ipv4/tcp_congestion_control').read_text().strip()
+    except OSError:
+        return 'unknown'
+
+
 def describe() -> dict:
-    return {'kernel': platform.release(), 'cpus': os.cpu_count(), 'cpu': cpu_model(),
+    return {'kernel': platform.release(), 'tcp': congestion_control(), 'cpus': os.cpu_count(), 'cpu': cpu_model(),
             'memory_bytes': os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE'),
             'time': time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}

@@ -13,8 +13,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ABOUT = '''Ringside beside nginx, HAProxy and whatever else is named, on this machine, in one run.
 
 Every proxy does the same job with one ring, worker or thread, without logs, with keep-alive to the same
-upstream (an nginx with files in memory). Rounds alternate between the proxies; medians are shown, and the
-ratio to nginx with the lowest and highest ratio of a pair of rounds. CPU is user and system time of all
+upstream (an nginx with files in memory). Rounds alternate between the proxies, where CPU time is measured
+every tenth of a second; medians are shown, and the ratio to nginx with the lowest and highest ratio of a
+pair of rounds. CPU is user and system time of all
 threads and children, io_uring's kernel workers included. A round with a failed request does not count.
 With two CPUs or more the proxies have the first and the load and the upstream the next.
 docs/benchmarks.md says more.'''
@@ -42,6 +43,8 @@ def parser() -> argparse.ArgumentParser:
     what.add_argument('--rows', metavar='LIST', help='only these, with commas between them')
     what.add_argument('--rounds', type=int, default=5, metavar='N', help='rounds of each proxy (5)')
     what.add_argument('--seconds', type=float, default=4, metavar='S', help='length of a round (4)')
+    what.add_argument('--turn', type=float, default=100, metavar='MS',
+                      help='turns within a round of the rows of CPU time (100)')
     what.add_argument('--load', choices=sorted(loads.TOOLS),
                       help='load generator, on rows where it can do the job')
     what.add_argument('--rate', type=float, default=2000, metavar='R',
