@@ -93,5 +93,3 @@ BENCHMARK(arena_exchange);
 
 }  // namespace
 }  // namespace ringside::base
-
-BENCHMARK_MAIN();

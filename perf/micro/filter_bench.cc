@@ -6,6 +6,8 @@
 #include "ringside/filter/forwarding.h"
 #include "ringside/http/parser.h"
 
+#include "bench.h"
+
 namespace {
 
 using namespace ringside;
@@ -37,7 +39,7 @@ void request(benchmark::State& state, const config::HeaderEdits& edits) {
   base::Arena head_arena(pool);
   const http::HeadLimits limits;
   http::RequestParser parser(head_arena, limits);
-  if (parser.parse(request_bytes) != http::ParseState::done) state.SkipWithError("bad request");
+  if (parser.parse(request_bytes) != http::ParseState::done) bench::fail(state, "bad request");
   filter::RequestFacts facts;
   facts.peer_address = facts.client_address = "203.0.113.9";
   facts.host = parser.head().authority;
@@ -59,7 +61,7 @@ void response(benchmark::State& state, const config::HeaderEdits& edits) {
   base::Arena head_arena(pool);
   const http::HeadLimits limits;
   http::ResponseParser parser(head_arena, limits, http::Method::get);
-  if (parser.parse(response_bytes) != http::ParseState::done) state.SkipWithError("bad response");
+  if (parser.parse(response_bytes) != http::ParseState::done) bench::fail(state, "bad response");
   filter::RequestFacts facts;
   facts.client_address = "203.0.113.9";
   facts.server_name = "ringside";
@@ -79,5 +81,3 @@ BENCHMARK_CAPTURE(response, plain, config::HeaderEdits{});
 BENCHMARK_CAPTURE(response, edited, some_edits());
 
 }  // namespace
-
-BENCHMARK_MAIN();

@@ -10,6 +10,7 @@
 #include "ringside/http/uri.h"
 #include "ringside/http/writer.h"
 
+#include "bench.h"
 #include "scan.h"
 
 namespace ringside::http {
@@ -57,7 +58,7 @@ void parse_request(benchmark::State& state, std::string_view input) {
   for (auto _ : state) {
     base::Arena arena(pool);
     RequestParser parser(arena, limits);
-    if (parser.parse(input) != ParseState::done) state.SkipWithError("not parsed");
+    if (parser.parse(input) != ParseState::done) bench::fail(state, "not parsed");
     benchmark::DoNotOptimize(parser.head());
   }
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(input.size()));
@@ -96,7 +97,7 @@ void parse_response(benchmark::State& state) {
   for (auto _ : state) {
     base::Arena arena(pool);
     ResponseParser parser(arena, limits, Method::get);
-    if (parser.parse(response) != ParseState::done) state.SkipWithError("not parsed");
+    if (parser.parse(response) != ParseState::done) bench::fail(state, "not parsed");
     benchmark::DoNotOptimize(parser.head());
   }
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(response.size()));
@@ -109,7 +110,7 @@ void write_request(benchmark::State& state) {
   base::Arena parsed(pool);
   HeadLimits limits;
   RequestParser parser(parsed, limits);
-  if (parser.parse(browser_request) != ParseState::done) state.SkipWithError("not parsed");
+  if (parser.parse(browser_request) != ParseState::done) bench::fail(state, "not parsed");
   const RequestHead& head = parser.head();
   for (auto _ : state) {
     base::Arena arena(pool);
@@ -141,7 +142,7 @@ void decode_chunked(benchmark::State& state) {
       rest.remove_prefix(step.consumed);
       benchmark::DoNotOptimize(step.piece);
       if (step.event == ChunkedDecoder::Event::last_chunk) break;
-      if (step.event != ChunkedDecoder::Event::data) state.SkipWithError("not decoded");
+      if (step.event != ChunkedDecoder::Event::data) bench::fail(state, "not decoded");
     }
   }
   state.counters["per_chunk"] = benchmark::Counter(
@@ -162,5 +163,3 @@ BENCHMARK_CAPTURE(normalise, rewritten, "/articles/./2024/%7euser/../how-proxies
 
 }  // namespace
 }  // namespace ringside::http
-
-BENCHMARK_MAIN();

@@ -172,7 +172,6 @@ void mailbox_round_trip(benchmark::State& state) {
   Player here;
   auto box = std::move(*Mailbox::create(*ring, here));
   std::atomic<Mailbox*> there_box = nullptr;
-  std::atomic<bool> finish = false;
   std::thread thread([&] {
     auto own = open();
     Player there;
@@ -210,5 +209,3 @@ BENCHMARK(mailbox_round_trip)->Arg(0)->Arg(1)->UseRealTime();
 
 }  // namespace
 }  // namespace ringside::ring
-
-BENCHMARK_MAIN();
