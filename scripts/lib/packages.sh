@@ -3,7 +3,8 @@
 
 # To build ringside with g++.
 build_packages=(g++ meson ninja-build pkg-config ccache liburing-dev libssl-dev libnghttp2-dev
-  libsimdjson-dev libtomlplusplus-dev libgtest-dev libgmock-dev)
+  libsimdjson-dev libtomlplusplus-dev libgtest-dev libgmock-dev
+  libbenchmark-dev)
 
 # To build with the sanitizers, and for the style and tidy stages.
 clang_packages=(clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev llvm-19 lld-19)

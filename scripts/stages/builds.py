@@ -70,6 +70,15 @@ def release(_: bool) -> Outcome:
         outcome.add(meson_tests('build', 'unit'))
         outcome.add(meson_tests('build', 'parity'))
         outcome.facts['parity'] = 'yes'
+        outcome.add(benchmarks())
+    return outcome
+
+
+def benchmarks() -> Outcome:
+    """Each program once, for as short as it goes: that it still does what it measures, not how fast."""
+    outcome = meson_tests('build', 'benchmarks')
+    found = [name.removeprefix('bench-') for name in executables('build', 'bench-*')]
+    outcome.facts['benchmarks'] = 'no' if outcome.failed else ','.join(sorted(found))
     return outcome
 
 

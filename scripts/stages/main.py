@@ -31,7 +31,7 @@ class Stage:
 
 STAGES = (
     Stage('style', 'format, words, length of files, layers, headers, shell', static.style, True),
-    Stage('release', 'the release build: unit tests and kernel parity', builds.release, True),
+    Stage('release', 'the release build: unit tests, kernel parity, each micro benchmark once', builds.release, True),
     Stage('budgets', 'instructions and allocations a request, in the release build', builds.budgets, True),
     Stage('conformance', 'raw cases against the release build', builds.conformance, True),
     Stage('e2e', 'real peers against the release build', builds.e2e, True),
