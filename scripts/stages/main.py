@@ -76,6 +76,8 @@ def run_stage(stage: Stage, quick: bool) -> Outcome:
         outcome.failed.append(f'{stage.name} (nothing ran)')
     for name in outcome.failed:
         print(f'  failed: {name}')
+    for name, reason in outcome.skipped:
+        print(f'  skipped: {name}: {reason}')
     skipped = f', {len(outcome.skipped)} skipped' if outcome.skipped else ''
     print(f'== {stage.name}: {len(outcome.passed)} ok, {len(outcome.failed)} not ok{skipped}, '
           f'{time.monotonic() - started:.0f} s', flush=True)
@@ -103,7 +105,6 @@ def main(arguments: list[str]) -> int:
         total.add(run_stage(stage, options.quick))
     print()
     total.add(manifest.check_skips(total))
-    total.facts['skipped'] = str(len(total.skipped))
     print(manifest.line(total.facts))
     if len(chosen) == len(STAGES):
         total.add(manifest.check_manifest(total))

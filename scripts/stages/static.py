@@ -55,6 +55,8 @@ def style(_: bool) -> Outcome:
                       env={'PYTHONPYCACHEPREFIX': str(ROOT / 'build-logs' / 'pycache')}))
     outcome.add(check('style.perf-suite', sys.executable, '-B', '-m', 'unittest', 'discover', '-s', 'perf/tests',
                       '-t', 'perf'))
+    outcome.add(check('style.stages', sys.executable, '-B', '-m', 'unittest', 'discover', '-s', 'scripts/stages',
+                      '-t', 'scripts'))
     return outcome
 
 
