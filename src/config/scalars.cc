@@ -44,6 +44,48 @@ std::optional<std::uint64_t> size_of(const Value& value, std::uint64_t least, st
   return *bytes;
 }
 
+// Of numbers only 0 is a rate: all others would need a unit.
+std::optional<std::uint64_t> rate_of_number(const Value& value, std::uint64_t most) {
+  const auto number = value.integer(0, static_cast<std::int64_t>(most));
+  if (!number) return std::nullopt;
+  if (*number == 0) return 0;
+  value.complain("needs a unit",
+                 join({"did you mean ", quote(join({std::to_string(*number), "B/s"})), "?"}));
+  return std::nullopt;
+}
+
+// `text` is the value's own. Zero needs no "/s".
+std::optional<std::uint64_t> rate_of_text(const Value& value, std::string_view text,
+                                          std::uint64_t least, std::uint64_t most) {
+  constexpr std::string_view a_second = "/s";
+  const bool complete = text.ends_with(a_second);
+  const auto bytes = parse_size(text.substr(0, text.size() - (complete ? a_second.size() : 0)));
+  if (!bytes) {
+    value.complain(bytes.error());
+    return std::nullopt;
+  }
+  if (*bytes == 0) return 0;
+  if (!complete) {
+    value.complain(join({"is a rate and needs \"/s\", not ", quote(text)}),
+                   join({"did you mean ", quote(join({text, a_second})), "?"}));
+    return std::nullopt;
+  }
+  if (*bytes < least || *bytes > most) {
+    value.complain(join({"must be from ", std::to_string(least), " to ", std::to_string(most),
+                         " bytes a second, not ", quote(text)}));
+    return std::nullopt;
+  }
+  return *bytes;
+}
+
+std::optional<std::uint64_t> rate_of(const Value& value, std::uint64_t least, std::uint64_t most) {
+  if (value.is_number()) return rate_of_number(value, most);
+  const auto text = value.text(R"(a rate like "1KiB/s")");
+  if (!text) return std::nullopt;
+  if (is_none(value, Zero::allowed)) return 0;
+  return rate_of_text(value, *text, least, most);
+}
+
 }  // namespace
 
 void read_text(Section& section, std::string_view key, std::string& out) {
@@ -127,45 +169,7 @@ void read_size(Section& section, std::string_view key, std::uint32_t& out, std::
 
 void read_rate(Section& section, std::string_view key, std::uint64_t& out, std::uint64_t least,
                std::uint64_t most) {
-  const auto value = section.take(key);
-  if (!value) return;
-  if (value->is_number()) {
-    const auto number = value->integer(0, static_cast<std::int64_t>(most));
-    if (!number) return;
-    if (*number == 0) {
-      out = 0;
-      return;
-    }
-    value->complain("needs a unit",
-                    join({"did you mean ", quote(join({std::to_string(*number), "B/s"})), "?"}));
-    return;
-  }
-  const auto text = value->text(R"(a rate like "1KiB/s")");
-  if (!text) return;
-  if (is_none(*value, Zero::allowed)) {
-    out = 0;
-    return;
-  }
-  constexpr std::string_view a_second = "/s";
-  const bool complete = text->ends_with(a_second);
-  const auto bytes =
-      parse_size(std::string_view(*text).substr(0, text->size() - (complete ? 2 : 0)));
-  if (!bytes) return value->complain(bytes.error());
-  if (*bytes == 0) {
-    out = 0;
-    return;
-  }
-  if (!complete) {
-    value->complain(join({"is a rate and needs \"/s\", not ", quote(*text)}),
-                    join({"did you mean ", quote(join({*text, a_second})), "?"}));
-    return;
-  }
-  if (*bytes < least || *bytes > most) {
-    value->complain(join({"must be from ", std::to_string(least), " to ", std::to_string(most),
-                          " bytes a second, not ", quote(*text)}));
-    return;
-  }
-  out = *bytes;
+  if (const auto value = section.take(key)) out = rate_of(*value, least, most).value_or(out);
 }
 
 std::vector<std::pair<std::string, Value>> read_texts(const Value& value) {
