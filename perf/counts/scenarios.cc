@@ -51,7 +51,7 @@ std::string fields() {
   return out;
 }
 
-Scenario large(std::string_view name, bool upload, config::BodyMover mover) {
+Scenario bulk(std::string_view name, bool upload, config::BodyMover mover) {
   return {.name = name,
           .clients = 2,
           .request = upload ? post(large_bytes) : get("/app/large"),
@@ -91,12 +91,14 @@ std::vector<Scenario> make_all() {
                  .body_bytes = small_bytes});
   out.push_back(
       {.name = "respond", .request = get("/local/x"), .response = "", .body_bytes = small_bytes});
-  out.push_back(large("download-copy", false, copy));
-  out.push_back(large("download-bundle", false, bundle));
-  out.push_back(large("download-splice", false, splice));
-  out.push_back(large("upload-copy", true, copy));
-  out.push_back(large("upload-bundle", true, bundle));
-  out.push_back(large("upload-splice", true, splice));
+  out.push_back(bulk("download-copy", false, copy));
+  out.push_back(bulk("download-large", false, large));
+  out.push_back(bulk("download-bundle", false, bundle));
+  out.push_back(bulk("download-splice", false, splice));
+  out.push_back(bulk("upload-copy", true, copy));
+  out.push_back(bulk("upload-large", true, large));
+  out.push_back(bulk("upload-bundle", true, bundle));
+  out.push_back(bulk("upload-splice", true, splice));
   return out;
 }
 

@@ -46,13 +46,15 @@ std::uint64_t descriptors_of(std::uint64_t connections, unsigned rings) {
   return 2 * connections + std::uint64_t{2} * rings * proxy::pipes_max(of_ring);
 }
 
-std::uint64_t locked_bytes_of_ring(const config::Server& server) {
+std::uint64_t locked_bytes_of_ring(const config::Server& server, const config::Limits& limits) {
   const std::uint64_t entries = server.ring_entries;
   std::uint64_t bytes =
       entries * (submission_bytes + completions_per_submission * completion_bytes) +
       server.buffers * buffer_entry_bytes;
+  if (proxy::may_want_large(server.body_mover)) bytes += server.large_buffers * buffer_entry_bytes;
   // Only registered buffers are pinned.
-  if (server.zero_copy) bytes += std::uint64_t{server.buffers} * server.buffer_bytes;
+  if (server.body_mover == config::BodyMover::zero_copy)
+    bytes += std::uint64_t{server.large_buffers} * proxy::large_buffer_bytes(limits);
   return bytes;
 }
 
@@ -111,7 +113,7 @@ Plan make_plan(const config::Snapshot& snapshot, const Limits& limits, unsigned 
   }
   plan.connections_max = static_cast<std::uint32_t>((connections + plan.rings - 1) / plan.rings);
   plan.descriptors = fixed + descriptors_of(connections, plan.rings);
-  plan.locked_bytes = plan.rings * locked_bytes_of_ring(snapshot.server);
+  plan.locked_bytes = plan.rings * locked_bytes_of_ring(snapshot.server, snapshot.limits);
   advise(plan, snapshot, limits);
   return plan;
 }

@@ -136,6 +136,7 @@ void read_server(Section& section, Server& server) {
   read_power_of_two(section, "ring_entries", Amount::count, server.ring_entries, 64, 32'768);
   read_power_of_two(section, "buffers", Amount::count, server.buffers, 16, 32'768);
   read_power_of_two(section, "buffer_bytes", Amount::bytes, server.buffer_bytes, 1024, mebibyte);
+  read_power_of_two(section, "large_buffers", Amount::count, server.large_buffers, 1, 4096);
   if (const auto name = section.take("name")) {
     if (auto text = name->text()) {
       // It is the pseudonym in Via too, which is a token (RFC 9110 §7.6.3).
@@ -149,14 +150,12 @@ void read_server(Section& section, Server& server) {
   }
   if (const auto mover = section.take("body_mover")) {
     const std::vector<std::pair<std::string_view, BodyMover>> words = {
-        {"auto", BodyMover::automatic},
-        {"copy", BodyMover::copy},
-        {"bundle", BodyMover::bundle},
-        {"splice", BodyMover::splice}};
+        {"auto", BodyMover::automatic}, {"copy", BodyMover::copy},
+        {"large", BodyMover::large},    {"bundle", BodyMover::bundle},
+        {"splice", BodyMover::splice},  {"zero_copy", BodyMover::zero_copy}};
     server.body_mover = choice<BodyMover>(*mover, words).value_or(server.body_mover);
   }
   read_flag(section, "batch_wait", server.batch_wait);
-  read_flag(section, "zero_copy", server.zero_copy);
   read_size(section, "zero_copy_bytes_min", server.zero_copy_bytes_min, 1024U, 1024 * mebibyte);
   section.finish();
 }

@@ -89,7 +89,7 @@ void Stream::end_multishot() {
 
 bool Stream::singly() const {
   if (receiving_ != Receiving::by_need) return receiving_ == Receiving::singly;
-  if (context_.splices_small()) return true;
+  if (context_.moves_small()) return true;
   const ring::BufferGroup& buffers = context_.buffers;
   return bulk_turns_ != 0 || buffers.leased() > buffers.count() / scarce_part;
 }
@@ -108,11 +108,24 @@ void Stream::arm_receive() {
   pipe_.reset();
   receive_ = Receive::armed;
   armed_singly_ = singly();
+  armed_large_ = armed_singly_ && receive_into_large();
+  if (armed_large_) return;
   if (armed_singly_) {
     return context_.ring.receive_bundle(*this, kind_receive, fd_, context_.buffers,
                                         context_.bundles ? share_of_buffers() : 1, !more_to_read_);
   }
   context_.ring.receive_multishot(*this, kind_receive, fd_, context_.buffers);
+}
+
+// False: there is none, or it is not worth it.
+bool Stream::receive_into_large() {
+  ring::BufferGroup* large = context_.large;
+  if (large == nullptr || streak_bytes_ < context_.large_streak_min) return false;
+  if (std::exchange(large_refused_, false)) return false;
+  if (large->published() == 0) large->widen();
+  if (large->published() == 0) return false;
+  context_.ring.receive_bundle(*this, kind_receive, fd_, *large, 1, !more_to_read_);
+  return true;
 }
 
 std::uint32_t Stream::share_of_buffers() const {
@@ -131,8 +144,8 @@ void Stream::cancel_send() {
   Kind target = kind_send;
   if (connecting_)
     target = kind_connect;
-  else if (zero_copy_owed_ && !zero_copy_sent_)
-    target = kind_zero_copy;
+  else if (zero_copy_at_ != no_place)
+    target = static_cast<Kind>(kind_zero_copy + zero_copy_at_);
   context_.ring.cancel(*this, target, kind_cancel_send);
 }
 
@@ -209,15 +222,19 @@ void Stream::note_received(std::uint32_t bytes) {
 // ---- receiving into buffers
 
 // Hands on what came, piece by piece, until the handler closes the stream.
-void Stream::deliver(const Completion& completion) {
-  if (completion.result <= static_cast<std::int32_t>(context_.buffers.buffer_bytes())) {
-    ring::Lease lease = context_.buffers.take(completion);
+void Stream::deliver(const Completion& completion, bool large) {
+  if (large || completion.result <= static_cast<std::int32_t>(context_.buffers.buffer_bytes())) {
+    ring::Lease lease = (large ? *context_.large : context_.buffers).take(completion);
+    lease.set_mark(static_cast<std::uint8_t>(large ? Mover::large : Mover::copy));
     if (state_ == State::open && !releasing_) handler_.on_received(std::move(lease));
     return;
   }
   ring::Bundle bundle(context_.buffers, completion);
-  while (!bundle.empty() && state_ == State::open && !releasing_)
-    handler_.on_received(bundle.next());
+  while (!bundle.empty() && state_ == State::open && !releasing_) {
+    ring::Lease lease = bundle.next();
+    lease.set_mark(static_cast<std::uint8_t>(Mover::bundle));
+    handler_.on_received(std::move(lease));
+  }
 }
 
 void Stream::received(const Completion& completion) {
@@ -225,7 +242,8 @@ void Stream::received(const Completion& completion) {
   more_to_read_ = completion.more_to_read();
   if (completion.result > 0) note_received(static_cast<std::uint32_t>(completion.result));
   bool unasked = releasing_;
-  if (completion.has_buffer()) deliver(completion);
+  bool large = armed_large_;
+  if (completion.has_buffer()) deliver(completion, large);
   if (state_ != State::open) {
     advance_closing();
     return;
@@ -258,6 +276,11 @@ void Stream::receive_failed(int result) {
     case -ENOBUFS:
       if (releasing_) return advance_closing();
       if (parked_) return;
+      if (armed_large_) {
+        context_.large->widen();
+        large_refused_ = true;
+        return arm_receive();
+      }
       receive_ = Receive::no_buffers;
       context_.buffers.wait(*this);
       return;
@@ -332,20 +355,22 @@ void Stream::submit_send() {
   context_.ring.send_message(*this, kind_send, fd_, &gather.message, MSG_NOSIGNAL);
 }
 
-// Zero-copy pays only for large pieces, only one may be owed (one operation of a kind), and the
-// piece must be a lease: an arena would have to wait for the notification.
+// Zero-copy pays only for large pieces, a few may be owed (one operation of a kind), and the piece
+// must be a lease: an arena would have to wait for the notification.
 bool Stream::submit_zero_copy() {
   Slice* first = queue_.front();
-  if (!context_.zero_copy || zero_copy_off_ || zero_copy_owed_ || !first->lease ||
+  if (context_.zero_copy == StreamContext::ZeroCopy::off || zero_copy_off_ || !first->lease ||
       first->size < context_.zero_copy_bytes_min) {
     return false;
   }
-  ring::Lease copy = first->lease.share(first->data - first->lease.data(), first->size);
-  int index = copy.registered_index();
-  if (!held_.push(std::move(copy))) return false;
-  zero_copy_owed_ = true;
-  context_.ring.send_zero_copy(*this, kind_zero_copy, fd_, first->data, first->size, MSG_NOSIGNAL,
-                               index);
+  auto* free = std::ranges::find_if(held_, [](const ring::Lease& lease) { return !lease; });
+  if (free == std::end(held_)) return false;
+  *free =
+      first->lease.share(static_cast<std::size_t>(first->data - first->lease.data()), first->size);
+  zero_copy_at_ = static_cast<std::uint8_t>(free - held_);
+  context_.ring.send_zero_copy(*this, static_cast<std::uint8_t>(kind_zero_copy + zero_copy_at_),
+                               fd_, first->data, first->size, MSG_NOSIGNAL,
+                               free->registered_index());
   return true;
 }
 
@@ -380,21 +405,25 @@ void Stream::sent(const Completion& completion) {
   handler_.on_sent();
 }
 
-void Stream::sent_zero_copy(const Completion& completion) {
-  zero_copy_sent_ = true;
-  if (!completion.more()) {  // the notification, or a send that failed before it could owe one
-    held_.clear();
-    zero_copy_owed_ = zero_copy_sent_ = false;
-  }
+// First what became of the send, then the notification, unless the send failed before it could owe
+// one.
+void Stream::sent_zero_copy(std::uint8_t place, const Completion& completion) {
+  if (!completion.more()) held_[place].reset();
   if (completion.notification()) {
+    --notices_owed_;
+    if (completion.copied() && context_.zero_copy == StreamContext::ZeroCopy::while_useful)
+      zero_copy_off_ = true;
     if (state_ != State::open) advance_closing();
     return;
   }
+  zero_copy_at_ = no_place;
+  if (completion.more()) ++notices_owed_;
   if (completion.result == -EOPNOTSUPP || completion.result == -EINVAL ||
-      completion.result == -ENOMEM) {
+      completion.result == -ENOMEM || completion.result == -ENOBUFS) {
     zero_copy_off_ = true;  // this socket, or the memory lock, cannot: go on with copies
     return sent(Completion{.result = -EAGAIN, .flags = 0});
   }
+  if (completion.result > 0) bytes_zero_copied_ += static_cast<std::uint64_t>(completion.result);
   sent(completion);
 }
 
@@ -444,7 +473,7 @@ void Stream::advance_closing() {
     if (in_flight() == 0) joined();
     return;
   }
-  if (in_flight() != (zero_copy_sent_ ? 1U : 0U)) return;
+  if (in_flight() != notices_owed_) return;
   if (releasing_) {
     releasing_ = false;
     int fd = fd_;
@@ -462,7 +491,6 @@ void Stream::advance_closing() {
 void Stream::joined() {
   // What was in flight was owned until now.
   queue_.clear();
-  held_.clear();
   kept_.reset();
   fd_ = -1;
   state_ = State::closed;
@@ -476,8 +504,6 @@ void Stream::on_complete(std::uint8_t kind, const Completion& completion) {
       return polling_in_ ? splice_ready(completion) : received(completion);
     case kind_send:
       return sent(completion);
-    case kind_zero_copy:
-      return sent_zero_copy(completion);
     case kind_connect:
       if (state_ != State::connecting) return advance_closing();
       if (completion.result < 0) {
@@ -501,7 +527,7 @@ void Stream::on_complete(std::uint8_t kind, const Completion& completion) {
       if (completion.result == -EBUSY && !close_submitted_) return cancel_send();
       break;
     default:
-      break;
+      return sent_zero_copy(static_cast<std::uint8_t>(kind - kind_zero_copy), completion);
   }
   if (state_ != State::open || releasing_) advance_closing();
 }

@@ -20,14 +20,15 @@ enum MessageKind : std::uint32_t { message_drain = 1, message_stop, message_swap
 // Idle clients may have a request under way when a drain begins; they get this long to bring it.
 constexpr base::Millis drain_grace_ms = 1'000;
 
-// What a pipe is asked to hold: as much as may wait for a slow reader. Measured, 256 KiB moves
-// bodies as cheaply as 1 MiB does; far less does not.
-std::uint32_t pipe_bytes(const config::Limits& limits) {
-  return std::clamp(limits.buffered_bytes_max, 64U * 1024, 1024U * 1024);
-}
 // When a body passes through a pipe unless the configuration says otherwise.
 constexpr std::uint64_t auto_splice_bytes_min = 256 * 1024;
-constexpr std::uint32_t auto_splice_streak_min = 64 * 1024;
+// What a peer has sent in bulk before it is given a pipe or large buffers.
+constexpr std::uint32_t auto_streak_min = 64 * 1024;
+
+// Where the kernel has bundles they are as good, and need no memory of their own.
+bool wants_large(config::BodyMover mover, const ring::Features& features) {
+  return may_want_large(mover) && (mover != config::BodyMover::automatic || !features.bundles);
+}
 
 // Two connections for each client, some pieces for each connection that is busy.
 std::uint32_t sessions_max(std::uint32_t connections_max) {
@@ -45,12 +46,15 @@ std::uint32_t owners_max(std::uint32_t connections_max) {
 // Members are destroyed from the last to the first: what refers to something stands behind it.
 struct Worker::Parts final : ring::MessageHandler {
   Parts(const WorkerOptions& with, std::unique_ptr<ring::Ring> opened,
-        std::unique_ptr<ring::BufferGroup> group, RuntimeRef first)
+        std::unique_ptr<ring::BufferGroup> group, std::unique_ptr<ring::BufferGroup> large_group,
+        RuntimeRef first)
       : options(with),
         ring(std::move(opened)),
         buffers(std::move(group)),
+        large(std::move(large_group)),
         slices(slices_max(with.connections_max)),
-        pipes(with.sys, pipes_max(with.connections_max), pipe_bytes(first->snapshot->limits)),
+        pipes(with.sys, pipes_max(with.connections_max),
+              large_buffer_bytes(first->snapshot->limits)),
         streams(make_streams(first->snapshot->server)),
         pools(streams, with.logger, pools_options(with, *first->snapshot)),
         ids(make_ids(with.sys)),
@@ -81,15 +85,23 @@ struct Worker::Parts final : ring::MessageHandler {
                            .slices = slices,
                            .sys = options.sys,
                            .pipes = pipes,
-                           .zero_copy = server.zero_copy,
+                           .large = large.get(),
                            .zero_copy_bytes_min = server.zero_copy_bytes_min};
     switch (server.body_mover) {
       case config::BodyMover::automatic:
         out.splice_bytes_min = auto_splice_bytes_min;
-        out.splice_streak_min = auto_splice_streak_min;
+        out.splice_streak_min = out.large_streak_min = auto_streak_min;
+        // Without reports nobody would notice that it does not pay.
+        if (large != nullptr && ring->features().zero_copy_report)
+          out.zero_copy = net::StreamContext::ZeroCopy::while_useful;
         break;
       case config::BodyMover::copy:
+      case config::BodyMover::large:
         out.bundles = false;
+        break;
+      case config::BodyMover::zero_copy:
+        out.bundles = false;
+        out.zero_copy = net::StreamContext::ZeroCopy::always;
         break;
       case config::BodyMover::bundle:
         break;
@@ -190,6 +202,7 @@ struct Worker::Parts final : ring::MessageHandler {
   WorkerCounters counters;
   std::unique_ptr<ring::Ring> ring;
   std::unique_ptr<ring::BufferGroup> buffers;
+  std::unique_ptr<ring::BufferGroup> large;  // null: the mover does without
   base::ChunkPool chunks;
   net::SlicePool slices;
   net::PipePool pipes;
@@ -223,11 +236,17 @@ base::Result<std::unique_ptr<Worker>> Worker::create(
                                                 .owners_max = owners_max(options.connections_max),
                                                 .batch_wait = server.batch_wait});
   if (!ring) return std::unexpected(ring.error());
-  auto buffers =
-      ring::BufferGroup::create(**ring, 0, server.buffers, server.buffer_bytes, server.zero_copy);
+  auto buffers = ring::BufferGroup::create(**ring, 0, server.buffers, server.buffer_bytes, false);
   if (!buffers) return std::unexpected(buffers.error());
-  auto parts =
-      std::make_unique<Parts>(options, std::move(*ring), std::move(*buffers), std::move(runtime));
+  base::Result<std::unique_ptr<ring::BufferGroup>> large;
+  if (wants_large(server.body_mover, (*ring)->features())) {
+    large = ring::BufferGroup::create(**ring, 1, server.large_buffers,
+                                      large_buffer_bytes(runtime->snapshot->limits),
+                                      server.body_mover == config::BodyMover::zero_copy);
+    if (!large) return std::unexpected(large.error());
+  }
+  auto parts = std::make_unique<Parts>(options, std::move(*ring), std::move(*buffers),
+                                       std::move(*large), std::move(runtime));
   auto mailbox = ring::Mailbox::create(*parts->ring, *parts);
   if (!mailbox) return std::unexpected(mailbox.error());
   parts->mailbox = std::move(*mailbox);
@@ -295,10 +314,21 @@ Worker::Holdings Worker::holdings() const {
   return {.client_connections = narrow(parts_->clients.in_use()),
           .exchanges = narrow(parts_->exchanges.in_use()),
           .upstream_connections = narrow(parts_->pools.sessions()),
-          .leases = parts_->buffers->leased(),
+          .leases =
+              parts_->buffers->leased() + (parts_->large == nullptr ? 0 : parts_->large->leased()),
           .arena_chunks = narrow(parts_->chunks.in_use()),
           .slices = narrow(parts_->slices.in_use()),
           .owners = parts_->ring->attached()};
+}
+
+bool may_want_large(config::BodyMover mover) {
+  using enum config::BodyMover;
+  return mover == automatic || mover == large || mover == zero_copy;
+}
+
+// Measured, 256 KiB moves bodies as cheaply as 1 MiB does; far less does not.
+std::uint32_t large_buffer_bytes(const config::Limits& limits) {
+  return std::clamp(limits.buffered_bytes_max, 64U * 1024, 1024U * 1024);
 }
 
 // Few clients move large bodies at the same time; beyond this, bodies are copied.
@@ -318,6 +348,10 @@ std::vector<SizingTerm> sizing(const config::Snapshot& snapshot, std::uint32_t c
       {"server connections", sessions, upstream::Pools::session_bytes()},
       {"pieces waiting to be sent", slices_max(connections_max), sizeof(net::Slice)},
   };
+  if (may_want_large(snapshot.server.body_mover)) {
+    terms.push_back({"large receive buffers", snapshot.server.large_buffers,
+                     large_buffer_bytes(snapshot.limits)});
+  }
   if (snapshot.limits.connections_per_address_max != 0) {
     terms.push_back({"client addresses", connections_max, AddressTable::bytes_each_max});
   }

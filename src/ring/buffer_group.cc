@@ -15,7 +15,8 @@ namespace ringside::ring {
 
 namespace {
 
-constexpr std::uint32_t window_min = 64;
+constexpr std::uint32_t window_max = 64;  // at first
+constexpr std::uint32_t window_bytes = 1024 * 1024;
 constexpr std::uint32_t count_max = 32768;
 constexpr std::size_t page_bytes = 4096;
 
@@ -33,11 +34,12 @@ void* map_pages(std::size_t bytes) {
 Lease Lease::share(std::size_t offset, std::size_t bytes) const {
   assert(group_ != nullptr && offset + bytes <= size_);
   ++group_->references_[id_];
-  return {group_, id_, data_ + offset, static_cast<std::uint32_t>(bytes)};
+  Lease out(group_, id_, data_ + offset, static_cast<std::uint32_t>(bytes));
+  out.mark_ = mark_;
+  return out;
 }
 
-void Lease::reset() {
-  if (group_ == nullptr) return;
+void Lease::give_back() {
   if (--group_->references_[id_] == 0) group_->release(id_);
   group_ = nullptr;
   data_ = nullptr;
@@ -54,7 +56,7 @@ BufferGroup::BufferGroup(Ring& ring, std::uint16_t group_id, std::uint32_t count
       group_id_(group_id),
       count_(count),
       bytes_(bytes),
-      window_(std::min(count, window_min)) {}
+      window_(std::min(count, std::clamp(window_bytes / std::max(bytes, 1U), 2U, window_max))) {}
 
 base::Result<std::unique_ptr<BufferGroup>> BufferGroup::create(Ring& ring, std::uint16_t group_id,
                                                                std::uint32_t count,
@@ -167,12 +169,15 @@ void BufferGroup::publish(std::uint16_t id) {
   ++published_;
 }
 
+// The kernel ran out though we had more: this turn's burst is larger than the window.
+void BufferGroup::widen() {
+  if (free_count_ == 0 || window_ == count_) return;
+  window_ = std::min(window_ * 2, count_);
+  refill();
+}
+
 void BufferGroup::wait(BufferWaiter& waiter) {
-  if (free_count_ != 0 && window_ < count_) {
-    // The kernel ran out though we had more: this turn's burst is larger than the window.
-    window_ = std::min(window_ * 2, count_);
-    refill();
-  }
+  widen();
   waiters_.push_back(waiter);
 }
 

@@ -80,6 +80,24 @@ config::Site site(const Settings& settings, const config::Limits& limits) {
   return out;
 }
 
+std::string_view mover_name(config::BodyMover mover) {
+  switch (mover) {
+    case config::BodyMover::automatic:
+      return "auto";
+    case config::BodyMover::copy:
+      return "copy";
+    case config::BodyMover::large:
+      return "large";
+    case config::BodyMover::bundle:
+      return "bundle";
+    case config::BodyMover::splice:
+      return "splice";
+    case config::BodyMover::zero_copy:
+      return "zero_copy";
+  }
+  return "";
+}
+
 }  // namespace
 
 Settings draw_settings(Random& random) {
@@ -101,11 +119,14 @@ Settings draw_settings(Random& random) {
   // What waits in a connection holds its buffers: the group must be worth some of them.
   if (out.buffer_bytes < 1024) out.buffers = 1024;
   out.buffered_bytes_max = random.pick(watermarks);
-  out.zero_copy = random.one_in(3);
+  const bool other_mover = random.one_in(3);
   out.zero_copy_bytes_min = random.pick(zero_copy_sizes);
-  static constexpr config::BodyMover movers[] = {config::BodyMover::copy, config::BodyMover::bundle,
-                                                 config::BodyMover::splice};
-  out.body_mover = random.pick(movers);
+  // Two draws for one choice: other draws would change all kept seeds.
+  using enum config::BodyMover;
+  static constexpr config::BodyMover movers[] = {copy, bundle, splice};
+  static constexpr config::BodyMover other_movers[] = {zero_copy, large, automatic};
+  out.body_mover = random.pick(other_mover ? other_movers : movers);
+  out.large_buffers = out.ring_entries == 8 ? 1 : 4;
   out.end_early = random.one_in(10);
   out.end_by_stop = random.one_in(3);
   out.batch_wait = out.ring_entries != 64;  // a draw of its own would change all kept seeds
@@ -121,9 +142,9 @@ std::string to_string(const Settings& s) {
   std::string out = std::to_string(s.rings) + " rings of " + std::to_string(s.ring_entries) + ", " +
                     std::to_string(s.buffers) + " buffers of " + std::to_string(s.buffer_bytes) +
                     ", watermark " + std::to_string(s.buffered_bytes_max);
-  if (s.zero_copy) out += ", zero copy from " + std::to_string(s.zero_copy_bytes_min);
-  if (s.body_mover == config::BodyMover::copy) out += ", copies";
-  if (s.body_mover == config::BodyMover::splice) out += ", splices";
+  out += ", mover " + std::string(mover_name(s.body_mover));
+  if (s.body_mover == config::BodyMover::zero_copy)
+    out += " from " + std::to_string(s.zero_copy_bytes_min);
   if (s.scarce) out += ", scarce: " + std::to_string(s.connections_max) + " connections";
   if (s.scarce) out += ", " + std::to_string(s.server_connections_max) + " to a server";
   if (s.abilities.defer_taskrun) out += ", deferred";
@@ -152,7 +173,7 @@ config::SnapshotRef make_snapshot(const Settings& settings, unsigned variant) {
   out->server.buffer_bytes = settings.buffer_bytes;
   out->server.body_mover = settings.body_mover;
   out->server.batch_wait = settings.batch_wait;
-  out->server.zero_copy = settings.zero_copy;
+  out->server.large_buffers = settings.large_buffers;
   out->server.zero_copy_bytes_min = settings.zero_copy_bytes_min;
   out->server.server_name = "sim" + std::to_string(variant);
   out->timeouts = timeouts();

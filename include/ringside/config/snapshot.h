@@ -57,8 +57,10 @@ struct Limits {
 enum class BodyMover : std::uint8_t {
   automatic,  // a pipe for large bodies of quick peers, buffers for the others
   copy,       // one receive buffer at a time
+  large,      // one large receive buffer at a time
   bundle,     // several receive buffers at a time, where the kernel can (6.10)
   splice,     // a pipe whenever there is a body
+  zero_copy,  // large receive buffers, sent from there with SEND_ZC
 };
 
 struct Server {
@@ -66,10 +68,10 @@ struct Server {
   std::uint32_t ring_entries = 1024;  // submission queue
   std::uint32_t buffers = 4096;       // receive buffers a ring; a power of two
   std::uint32_t buffer_bytes = 16'384;
+  std::uint32_t large_buffers = 16;      // of a ring, for bodies; a power of two
   std::string server_name = "ringside";  // Server field of answers made here, Via pseudonym
-  bool zero_copy = false;                // send large pieces with SEND_ZC (see docs)
-  std::uint32_t zero_copy_bytes_min = 32'768;
   BodyMover body_mover = BodyMover::automatic;
+  std::uint32_t zero_copy_bytes_min = 32'768;  // smaller pieces are never sent with SEND_ZC
   bool batch_wait = true;  // a busy ring waits microseconds for more work before it wakes
 };
 

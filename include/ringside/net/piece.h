@@ -2,12 +2,21 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "ringside/net/pipe.h"
 #include "ringside/ring/buffer_group.h"
 
 namespace ringside::net {
+
+// How bytes of a body get from one socket to the other. The first three are ways of receiving, told
+// by the mark of a lease; a pipe serves both ends; zero copy is a way of sending.
+enum class Mover : std::uint8_t { copy, large, bundle, splice, zero_copy };
+inline constexpr std::size_t movers = 5;
+inline constexpr std::string_view mover_names[movers] = {"copy", "large", "bundle", "splice",
+                                                         "zero_copy"};
 
 // Bytes in a received buffer, or bytes that stay in the kernel, in a pipe. Move-only.
 class Piece {
@@ -19,6 +28,8 @@ class Piece {
   bool piped() const { return static_cast<bool>(piped_); }
   std::size_t size() const { return piped_ ? piped_.size() : lease_.size(); }
   bool empty() const { return size() == 0; }
+  // How it was received.
+  Mover mover() const { return piped_ ? Mover::splice : static_cast<Mover>(lease_.mark()); }
   ring::Lease take_lease() { return std::move(lease_); }
   PipeBytes take_piped() { return std::move(piped_); }
 

@@ -25,16 +25,27 @@ struct StreamContext {
   SlicePool& slices;
   SysPort& sys;
   PipePool& pipes;
-  bool zero_copy = false;  // use SEND_ZC for large pieces
-  std::uint32_t zero_copy_bytes_min = 0;
   bool bundles = true;  // receive into several buffers at once, where the kernel can
+  // Buffers for peers that send in bulk (`large_streak_min` bytes in receives without a short one);
+  // null: none. Who finds all of them in use goes on with those of `buffers`.
+  ring::BufferGroup* large = nullptr;
+  std::uint32_t large_streak_min = 0;
+  // SEND_ZC for leases of at least `zero_copy_bytes_min` bytes: always where the socket can, or on
+  // a connection until a notification says that the kernel copied after all.
+  enum class ZeroCopy : std::uint8_t { off, while_useful, always };
+  ZeroCopy zero_copy = ZeroCopy::off;
+  std::uint32_t zero_copy_bytes_min = 0;
   // Bodies of which so many bytes are still to come pass through a pipe, once the peer has shown
   // that it sends in bulk (`splice_streak_min` bytes in receives without a short one).
   std::uint64_t splice_bytes_min = splice_never;
   std::uint32_t splice_streak_min = 0;
   static constexpr std::uint64_t splice_never = ~std::uint64_t{0};
-  // Every body is to pass through a pipe, so nothing but heads may be received into buffers.
-  bool splices_small() const { return splice_bytes_min != splice_never && splice_streak_min == 0; }
+  // Every body is to pass through a pipe or large buffers, so nothing but heads may be received
+  // into others.
+  bool moves_small() const {
+    return (splice_bytes_min != splice_never && splice_streak_min == 0) ||
+           (large != nullptr && large_streak_min == 0);
+  }
 };
 
 // All calls come on the ring's thread, from its loop; a handler may call anything of its stream,
@@ -72,15 +83,15 @@ class StreamHandler {
 // Receiving is a multishot operation that is armed while the stream is not parked, or one receive
 // after the other (receive_singly, receive_by_need). Sending collects what one turn of the loop
 // queues and submits it as one operation at the end of the turn, so a head and its body leave
-// together. One send is in flight at a time, next to at most one zero-copy send whose notification
-// is still owed.
+// together. One send is in flight at a time, next to a few zero-copy sends whose notifications are
+// still owed.
 class Stream final : public ring::Completer,
                      private ring::Deferred,
                      private ring::BufferWaiter,
                      private PipeWaiter {
  public:
   Stream(StreamContext& context, StreamHandler& handler)
-      : context_(context), handler_(handler), queue_(context.slices), held_(context.slices) {}
+      : context_(context), handler_(handler), queue_(context.slices) {}
   ~Stream();
 
   // Takes over a connected descriptor; parked. False when the ring has no slot (the descriptor
@@ -97,8 +108,8 @@ class Stream final : public ring::Completer,
   // Receive a bounded number of bytes a turn (true) instead of by a multishot operation (false, as
   // a new stream does). A multishot receive takes as many buffers in one turn as the peer has
   // bytes, so whoever sends in bulk must be received singly, or one connection empties the group. A
-  // single receive costs a submission, and stopping it costs nothing; it fills up to a fair share
-  // of the buffers where the kernel has bundles, and one buffer where it has not.
+  // single receive costs a submission, and stopping it costs nothing; it fills one large buffer,
+  // else up to a fair share of the buffers where the kernel has bundles, else one buffer.
   void receive_singly(bool singly) {
     receive_as(singly ? Receiving::singly : Receiving::multishot);
   }
@@ -124,6 +135,8 @@ class Stream final : public ring::Completer,
     if (!drained()) kept_ = arena.pin();
   }
   std::uint64_t bytes_sent() const { return bytes_sent_; }
+  // As many of these left without being copied here, as far as is known.
+  std::uint64_t bytes_zero_copied() const { return bytes_zero_copied_; }
   // A send is in flight: how much of it has left is not known yet.
   bool sending() const { return sending_; }
 
@@ -132,7 +145,7 @@ class Stream final : public ring::Completer,
   bool ended() const { return ended_; }
   // Open, not ended, nothing queued, in flight or owed in the sending direction.
   bool idle() const {
-    return state_ == State::open && !ended_ && !sending_ && queue_.empty() && !zero_copy_owed_;
+    return state_ == State::open && !ended_ && !sending_ && queue_.empty() && notices_owed_ == 0;
   }
 
   // Ends the stream in three steps: closing (operations are cancelled), joining (none in flight),
@@ -157,9 +170,12 @@ class Stream final : public ring::Completer,
     kind_cancel_receive,
     kind_send,
     kind_cancel_send,
-    kind_zero_copy,
-    kind_close
+    kind_close,
+    kind_zero_copy  // the last: one for each place in `held_`
   };
+  // Zero-copy sends whose notification may be owed at a time: more pieces are copied.
+  static constexpr std::uint8_t zero_copies_max = 4;
+  static constexpr std::uint8_t no_place = 0xff;
 
   void run_deferred() override;
   void on_buffers_available() override;
@@ -168,6 +184,7 @@ class Stream final : public ring::Completer,
   void end_multishot();
   bool singly() const;
   bool may_splice();
+  bool receive_into_large();
   void arm_splice();
   void splice_ready(const ring::Completion& completion);
   void splice_in(std::uint64_t bytes_max);
@@ -176,12 +193,12 @@ class Stream final : public ring::Completer,
   void arm_receive();
   void cancel_receive();
   std::uint32_t share_of_buffers() const;
-  void deliver(const ring::Completion& completion);
+  void deliver(const ring::Completion& completion, bool large);
   void cancel_send();
   void received(const ring::Completion& completion);
   void receive_failed(int result);
   void sent(const ring::Completion& completion);
-  void sent_zero_copy(const ring::Completion& completion);
+  void sent_zero_copy(std::uint8_t place, const ring::Completion& completion);
   void submit_send();
   bool submit_zero_copy();
   void queued();
@@ -193,9 +210,10 @@ class Stream final : public ring::Completer,
   base::ArenaPin kept_;
   StreamHandler& handler_;
   SliceQueue queue_;
-  SliceQueue held_;  // the piece of a zero-copy send until its notification
-  PipeRef pipe_;     // while bodies are spliced from here
+  ring::Lease held_[zero_copies_max];  // pieces of zero-copy sends until their notification
+  PipeRef pipe_;                       // while bodies are spliced from here
   std::uint64_t bytes_sent_ = 0;
+  std::uint64_t bytes_zero_copied_ = 0;
   std::uint32_t streak_bytes_ = 0;  // received in bulk, without a short receive in between
   int fd_ = -1;
   State state_ = State::fresh;
@@ -204,8 +222,10 @@ class Stream final : public ring::Completer,
   Receiving receiving_ = Receiving::multishot;
   std::uint8_t bulk_turns_ = 0;  // receives until a bulk sender is taken for one no more
   bool armed_singly_ = false;
-  bool more_to_read_ = false;  // by what the last receive said
-  bool polling_in_ = false;    // the receive that is armed is a poll before a splice
+  bool armed_large_ = false;
+  bool large_refused_ = false;  // the last receive into a large buffer found none
+  bool more_to_read_ = false;   // by what the last receive said
+  bool polling_in_ = false;     // the receive that is armed is a poll before a splice
   bool polling_out_ = false;
   bool splice_off_ = false;  // this socket cannot
   bool ended_ = false;
@@ -214,8 +234,8 @@ class Stream final : public ring::Completer,
   bool finish_wanted_ = false;
   bool finish_sent_ = false;
   bool zero_copy_off_ = false;
-  bool zero_copy_owed_ = false;  // a zero-copy send is in flight, or its notification is to come
-  bool zero_copy_sent_ = false;  // only the notification is to come
+  std::uint8_t zero_copy_at_ = no_place;  // of the zero-copy send in flight
+  std::uint8_t notices_owed_ = 0;         // sends of which only the notification is to come
   bool close_submitted_ = false;
   bool connecting_ = false;  // it was closed while it connected
   bool releasing_ = false;

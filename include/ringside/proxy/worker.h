@@ -63,6 +63,11 @@ struct WorkerOptions {
   std::uint32_t connections_max = 10'000;  // client connections of this ring
 };
 
+// Whether a ring has large receive buffers with it; of `automatic` it depends on the kernel.
+bool may_want_large(config::BodyMover mover);
+// What a large receive buffer holds: as much as may wait for a slow reader.
+std::uint32_t large_buffer_bytes(const config::Limits& limits);
+
 // Pipes that a ring with room for so many clients may open at most; each is two descriptors.
 std::uint32_t pipes_max(std::uint32_t connections_max);
 

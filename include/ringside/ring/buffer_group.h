@@ -22,9 +22,11 @@ class BufferGroup;
 class Lease {
  public:
   Lease() = default;
-  Lease(Lease&& other) noexcept { swap(other); }
+  Lease(Lease&& other) noexcept { take(other); }
   Lease& operator=(Lease&& other) noexcept {
-    Lease(std::move(other)).swap(*this);
+    if (this == &other) return *this;
+    reset();
+    take(other);
     return *this;
   }
   ~Lease() { reset(); }
@@ -40,24 +42,32 @@ class Lease {
   }
   // Another lease on part of the same buffer.
   Lease share(std::size_t offset, std::size_t bytes) const;
-  void reset();
+  void reset() {
+    if (group_ != nullptr) give_back();
+  }
   // Index among the ring's registered buffers, or -1: for SEND_ZC with a fixed buffer.
   int registered_index() const;
+  // A number of the receiver's own, 0 at first, that leases on the same bytes share.
+  std::uint8_t mark() const { return mark_; }
+  void set_mark(std::uint8_t mark) { mark_ = mark; }
 
  private:
   friend class BufferGroup;
   Lease(BufferGroup* group, std::uint16_t id, const char* data, std::uint32_t size)
       : group_(group), data_(data), size_(size), id_(id) {}
-  void swap(Lease& other) noexcept {
-    std::swap(group_, other.group_);
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    std::swap(id_, other.id_);
+  void give_back();
+  void take(Lease& other) {
+    group_ = std::exchange(other.group_, nullptr);
+    data_ = other.data_;
+    size_ = std::exchange(other.size_, 0U);
+    id_ = other.id_;
+    mark_ = other.mark_;
   }
   BufferGroup* group_ = nullptr;
   const char* data_ = nullptr;
   std::uint32_t size_ = 0;
   std::uint16_t id_ = 0;
+  std::uint8_t mark_ = 0;
 };
 
 // Somebody whose receive ended with -ENOBUFS. Called once, on the ring's thread, from the loop
@@ -88,6 +98,8 @@ class BufferGroup {
   Lease take(const Completion& completion);
   // To be called when a receive ended with -ENOBUFS.
   void wait(BufferWaiter& waiter);
+  // The same for who goes on without this group: more of what is free is published.
+  void widen();
 
   std::uint16_t id() const { return group_id_; }
   std::uint32_t buffer_bytes() const { return bytes_; }
@@ -124,6 +136,7 @@ class BufferGroup {
   // the rest wait in `free_`, last in, first out. Every -ENOBUFS that meets free buffers doubles
   // the window. At 64 of 1024 buffers the gain was 2% of CPU (serve_turn in
   // perf/micro/ring_bench.cc) and 1 MiB resident instead of 16.
+  // It is the bytes that count: of larger buffers fewer are published.
   std::uint32_t window_;
   std::uint32_t published_ = 0;
   std::uint32_t free_count_ = 0;

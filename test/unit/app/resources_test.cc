@@ -60,10 +60,10 @@ TEST(MakePlan, AdvisesWhenLockedMemoryIsTooSmall) {
 TEST(MakePlan, CountsRegisteredBuffersOnlyWhenThereAreSome) {
   auto snapshot = snapshot_with(100);
   const std::uint64_t without = make_plan(snapshot, {}, 1).locked_bytes;
-  snapshot.server.zero_copy = true;
+  snapshot.server.body_mover = config::BodyMover::zero_copy;
   const config::Server& server = snapshot.server;
   EXPECT_EQ(make_plan(snapshot, {}, 1).locked_bytes - without,
-            std::uint64_t{server.buffers} * server.buffer_bytes);
+            std::uint64_t{server.large_buffers} * snapshot.limits.buffered_bytes_max);
   EXPECT_EQ(make_plan(snapshot, {}, 3).locked_bytes, 3 * make_plan(snapshot, {}, 1).locked_bytes);
 }
 

@@ -23,9 +23,9 @@ ring_entries = 2048
 buffers = 512
 buffer_bytes = "32KiB"
 name = "edge-1"
-body_mover = "splice"
+body_mover = "zero_copy"
 batch_wait = false
-zero_copy = true
+large_buffers = 32
 zero_copy_bytes_min = 65536
 [timeouts]
 client_header = "1s"
@@ -65,9 +65,9 @@ underscore_names = true
   EXPECT_EQ(snapshot->server.buffers, 512U);
   EXPECT_EQ(snapshot->server.buffer_bytes, 32'768U);
   EXPECT_EQ(snapshot->server.server_name, "edge-1");
-  EXPECT_EQ(snapshot->server.body_mover, BodyMover::splice);
+  EXPECT_EQ(snapshot->server.body_mover, BodyMover::zero_copy);
   EXPECT_FALSE(snapshot->server.batch_wait);
-  EXPECT_TRUE(snapshot->server.zero_copy);
+  EXPECT_EQ(snapshot->server.large_buffers, 32U);
   EXPECT_EQ(snapshot->server.zero_copy_bytes_min, 65'536U);
   EXPECT_EQ(snapshot->timeouts.client_header_ms, 1'000U);
   EXPECT_EQ(snapshot->timeouts.keep_alive_ms, 120'000U);
@@ -227,8 +227,8 @@ TEST(ConfigSettings, RangesAndPowersOfTwo) {
   EXPECT_EQ(problems(complete("server.body_mover = \"splices\"\n")),
             Lines{"t.toml:1:21: \"body_mover\" cannot be \"splices\" (did you mean \"splice\"?)"});
   EXPECT_EQ(
-      problems(complete("server.zero_copy = \"true\"\n")),
-      Lines{"t.toml:1:20: \"zero_copy\" must be true or false, not \"true\" (write it without "
+      problems(complete("server.batch_wait = \"true\"\n")),
+      Lines{"t.toml:1:21: \"batch_wait\" must be true or false, not \"true\" (write it without "
             "quotes: true)"});
 }
 

@@ -89,12 +89,12 @@ TEST(ConfigEnvironment, VariablesInStrings) {
 }
 
 TEST(ConfigEnvironment, NumbersAndFlagsInVariables) {
-  const auto snapshot =
-      good(complete("[server]\nrings = \"${N:-auto}\"\nbuffers = \"${B}\"\nzero_copy = \"${Z}\"\n"),
-           {{"N", "4"}, {"B", "64"}, {"Z", "true"}});
+  const auto snapshot = good(
+      complete("[server]\nrings = \"${N:-auto}\"\nbuffers = \"${B}\"\nbatch_wait = \"${W}\"\n"),
+      {{"N", "4"}, {"B", "64"}, {"W", "false"}});
   EXPECT_EQ(snapshot->server.rings, 4U);
   EXPECT_EQ(snapshot->server.buffers, 64U);
-  EXPECT_TRUE(snapshot->server.zero_copy);
+  EXPECT_FALSE(snapshot->server.batch_wait);
 }
 
 TEST(ConfigEnvironment, Mistakes) {

@@ -81,9 +81,15 @@ Machine::Machine(FakeSys& system, const MachineOptions& options)
     : sys(system),
       ring(open(options)),
       buffers(make_buffers(options)),
+      large(make_large(options)),
       slices(options.slices),
       pipes(sys, options.pipes, 64),
-      context{.ring = *ring, .buffers = *buffers, .slices = slices, .sys = sys, .pipes = pipes} {
+      context{.ring = *ring,
+              .buffers = *buffers,
+              .slices = slices,
+              .sys = sys,
+              .pipes = pipes,
+              .large = large.get()} {
   kernel.on_enter = [this](const ring::test::FakeKernel::Entered& entered,
                            const ring::test::FakeKernel::Take& take) {
     return submit(entered.to_submit, take);
@@ -103,6 +109,12 @@ std::unique_ptr<ring::Ring> Machine::open(const MachineOptions& options) {
 std::unique_ptr<ring::BufferGroup> Machine::make_buffers(const MachineOptions& options) {
   return std::move(
       *ring::BufferGroup::create(*ring, group_id, options.buffers, options.buffer_bytes, false));
+}
+
+std::unique_ptr<ring::BufferGroup> Machine::make_large(const MachineOptions& options) {
+  if (options.large_buffers == 0) return nullptr;
+  return std::move(*ring::BufferGroup::create(*ring, large_group_id, options.large_buffers,
+                                              options.large_buffer_bytes, true));
 }
 
 // The pieces of a message may be gone once it was submitted; what they point to may not.
@@ -198,11 +210,12 @@ void Machine::put_of_more(int fd, std::string_view bytes) {
 
 void Machine::put_with(int fd, std::string_view bytes, unsigned flags) {
   Operation receive = look(IORING_OP_RECV, fd);
+  const ring::BufferGroup& group = receive.buf_index == large_group_id ? *large : *buffers;
   bool first = true;
-  for (std::size_t at = 0; at < bytes.size(); at += buffers->buffer_bytes()) {
-    const io_uring_buf* buffer = kernel.pick_buffer(group_id);
+  for (std::size_t at = 0; at < bytes.size(); at += group.buffer_bytes()) {
+    const io_uring_buf* buffer = kernel.pick_buffer(group.id());
     ASSERT_NE(buffer, nullptr) << "no buffer is left";
-    std::string_view piece = bytes.substr(at, buffers->buffer_bytes());
+    std::string_view piece = bytes.substr(at, group.buffer_bytes());
     std::memcpy(reinterpret_cast<void*>(buffer->addr), piece.data(), piece.size());
     if (first) flags |= IORING_CQE_F_BUFFER | unsigned{buffer->bid} << IORING_CQE_BUFFER_SHIFT;
     first = false;

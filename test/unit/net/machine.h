@@ -71,6 +71,8 @@ struct MachineOptions {
   std::uint32_t owners_max = 1024;
   std::uint32_t pipes = 8;
   bool bundles = false;
+  std::uint32_t large_buffers = 0;
+  std::uint32_t large_buffer_bytes = 128;
 };
 
 class Machine {
@@ -139,6 +141,7 @@ class Machine {
   ring::test::FakeKernel kernel;
   std::unique_ptr<ring::Ring> ring;
   std::unique_ptr<ring::BufferGroup> buffers;
+  std::unique_ptr<ring::BufferGroup> large;  // null: none were asked for
   SlicePool slices;
   PipePool pipes;
   StreamContext context;
@@ -146,9 +149,11 @@ class Machine {
  private:
   void put_with(int fd, std::string_view bytes, unsigned flags);
   static constexpr std::uint16_t group_id = 3;
+  static constexpr std::uint16_t large_group_id = 4;
 
   std::unique_ptr<ring::Ring> open(const MachineOptions& options);
   std::unique_ptr<ring::BufferGroup> make_buffers(const MachineOptions& options);
+  std::unique_ptr<ring::BufferGroup> make_large(const MachineOptions& options);
   int submit(unsigned count, const ring::test::FakeKernel::Take& take);
   bool tidy_one();
   bool forget(const Operation& operation);

@@ -20,6 +20,7 @@ class Recorder final : public StreamHandler {
   void on_connected() override { tell("connected"); }
   void on_received(ring::Lease lease) override {
     std::string text(lease.bytes());
+    marks.push_back(Piece(lease.share(0, lease.size())).mover());
     if (keep) kept.push_back(std::move(lease));
     tell("received " + text);
   }
@@ -37,6 +38,7 @@ class Recorder final : public StreamHandler {
 
   bool keep = false;  // leases
   std::vector<ring::Lease> kept;
+  std::vector<Mover> marks;  // how each piece came
   std::function<void(const std::string&)> action;
 
  private:
@@ -64,6 +66,7 @@ class StreamTest : public testing::Test {
     EXPECT_TRUE(machine_.kernel.submitted.empty()) << "something is in flight";
     EXPECT_EQ(machine_.slices.in_use(), 0U);
     EXPECT_EQ(machine_.buffers->leased(), 0U);
+    EXPECT_EQ(machine_.large == nullptr ? 0U : machine_.large->leased(), 0U);
     EXPECT_EQ(sys_.open.size(), std::size_t{2} * machine_.pipes.pooled()) << "a descriptor is open";
   }
 

@@ -200,6 +200,7 @@ TEST_F(BundleTest, a_single_receive_takes_a_fair_share_and_hands_it_on_in_order)
   EXPECT_EQ(receive.len / 8, 64U / 16) << "a sixteenth of the free buffers";
   machine_.arrive(fd_, "12345678abcdefghxyz");
   EXPECT_EQ(handler_.news(), (News{"received 12345678", "received abcdefgh", "received xyz"}));
+  EXPECT_EQ(handler_.marks, (std::vector<Mover>{Mover::bundle, Mover::bundle, Mover::bundle}));
   EXPECT_TRUE(machine_.receiving(fd_));
 }
 
@@ -212,6 +213,101 @@ TEST_F(BundleTest, whoever_closes_in_the_middle_gets_nothing_more_and_no_buffer_
   machine_.arrive(fd_, "12345678abcdefghxyz");
   EXPECT_EQ(handler_.news(), (News{"received 12345678"}));
   EXPECT_EQ(machine_.buffers->leased(), 0U);
+}
+
+// ---- large buffers
+
+class LargeTest : public StreamReceiveTest {
+ protected:
+  LargeTest()
+      : StreamReceiveTest({.buffers = 8, .buffer_bytes = 8, .bundles = true, .large_buffers = 2}) {
+    stream_->receive_singly(true);
+    resume();
+  }
+  bool into_large() { return machine_.look(IORING_OP_RECV, fd_).buf_index == machine_.large->id(); }
+};
+
+TEST_F(LargeTest, one_receive_is_one_piece_and_its_buffer_goes_back_at_once) {
+  EXPECT_TRUE(into_large());
+  EXPECT_EQ(machine_.look(IORING_OP_RECV, fd_).ioprio & receive_bundle, 0U);
+  EXPECT_EQ(machine_.large->leased(), 0U) << "who waits holds no buffer";
+  machine_.arrive(fd_, "far more than a buffer holds");
+  EXPECT_EQ(handler_.news(), (News{"received far more than a buffer holds"}));
+  EXPECT_EQ(handler_.marks, (std::vector<Mover>{Mover::large}));
+  EXPECT_EQ(machine_.large->leased(), 0U);
+  EXPECT_TRUE(into_large());
+}
+
+TEST_F(LargeTest, who_finds_all_in_use_goes_on_with_the_others) {
+  handler_.keep = true;
+  machine_.arrive(fd_, "one");
+  machine_.arrive(fd_, "two");
+  ASSERT_EQ(machine_.large->published(), 0U);
+  EXPECT_FALSE(into_large());
+  machine_.arrive(fd_, "three");
+  EXPECT_EQ(handler_.marks, (std::vector<Mover>{Mover::large, Mover::large, Mover::copy}));
+  EXPECT_FALSE(into_large());
+  handler_.kept.clear();
+  machine_.arrive(fd_, "four");
+  EXPECT_TRUE(into_large());
+}
+
+// Others took them between the submission and the first byte; a kernel may also be wrong about it.
+TEST_F(LargeTest, a_receive_that_found_none_is_made_again_without) {
+  machine_.end_receive(fd_, -ENOBUFS);
+  EXPECT_EQ(handler_.news(), News{});
+  ASSERT_TRUE(machine_.receiving(fd_));
+  EXPECT_FALSE(into_large()) << "asking again would spin";
+  machine_.arrive(fd_, "one");
+  EXPECT_TRUE(into_large());
+}
+
+TEST_F(LargeTest, parked_in_time_it_is_not_made_again) {
+  stream_->park();
+  machine_.end_receive(fd_, -ENOBUFS);
+  EXPECT_FALSE(machine_.receiving(fd_));
+  resume();
+  EXPECT_TRUE(machine_.receiving(fd_));
+}
+
+TEST_F(LargeTest, a_multishot_does_not_use_them) {
+  machine_.arrive(fd_, "x");
+  stream_->receive_singly(false);
+  machine_.arrive(fd_, "y");
+  EXPECT_TRUE(multishot());
+  EXPECT_FALSE(into_large());
+}
+
+TEST_F(LargeTest, only_who_sends_in_bulk_gets_them_unless_everybody_does) {
+  machine_.context.large_streak_min = 1;
+  machine_.arrive(fd_, "a short receive");
+  EXPECT_FALSE(into_large());
+}
+
+// Its streak needs receives of 16 KiB and more.
+class LargeInBulkTest : public StreamReceiveTest {
+ protected:
+  static constexpr std::uint32_t full = 16 * 1024;
+  LargeInBulkTest()
+      : StreamReceiveTest({.buffers = 8,
+                           .buffer_bytes = full,
+                           .large_buffers = 2,
+                           .large_buffer_bytes = 2 * full}) {
+    machine_.context.large_streak_min = 2 * full;
+    stream_->receive_by_need();
+    resume();
+  }
+};
+
+TEST_F(LargeInBulkTest, a_peer_gets_them_once_it_has_shown_its_pace_until_it_slows_down) {
+  EXPECT_TRUE(multishot()) << "not before a buffer was filled";
+  machine_.arrive(fd_, std::string(full, 'a'), true);
+  EXPECT_EQ(machine_.look(IORING_OP_RECV, fd_).buf_index, machine_.buffers->id());
+  machine_.arrive(fd_, std::string(full, 'b'));
+  EXPECT_EQ(machine_.look(IORING_OP_RECV, fd_).buf_index, machine_.large->id());
+  machine_.arrive(fd_, "little");
+  EXPECT_EQ(machine_.look(IORING_OP_RECV, fd_).buf_index, machine_.buffers->id());
+  EXPECT_EQ(handler_.marks, (std::vector<Mover>{Mover::copy, Mover::copy, Mover::large}));
 }
 
 // ---- by need

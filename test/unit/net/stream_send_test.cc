@@ -234,10 +234,13 @@ TEST_F(DryPoolTest, out_of_memory_is_told_and_what_is_queued_stays) {
   EXPECT_EQ(machine_.leave_all(fd_), "c");
 }
 
+constexpr std::uint8_t zero_copies_max = 4;
+
 class ZeroCopyTest : public StreamTest {
  protected:
-  ZeroCopyTest() {
-    machine_.context.zero_copy = true;
+  using ZeroCopy = StreamContext::ZeroCopy;
+  ZeroCopyTest() : StreamTest({.large_buffers = 4}) {
+    machine_.context.zero_copy = ZeroCopy::always;
     machine_.context.zero_copy_bytes_min = 8;
     adopt();
   }
@@ -256,6 +259,7 @@ TEST_F(ZeroCopyTest, the_lease_is_held_until_the_notification_and_the_response_i
   EXPECT_EQ(handler_.news(), (News{"sent"}));
   EXPECT_TRUE(stream_->drained());
   EXPECT_EQ(stream_->bytes_sent(), 13U);
+  EXPECT_EQ(stream_->bytes_zero_copied(), 13U);
   EXPECT_FALSE(stream_->idle()) << "the kernel still owes the notification";
   EXPECT_EQ(machine_.buffers->leased(), 1U);
   EXPECT_EQ(machine_.text(send), "a large piece") << "the kernel may still read it";
@@ -265,18 +269,84 @@ TEST_F(ZeroCopyTest, the_lease_is_held_until_the_notification_and_the_response_i
   EXPECT_EQ(handler_.news(), News{});
 }
 
-TEST_F(ZeroCopyTest, one_is_owed_at_a_time_and_others_go_by_copy) {
-  queue("a large piece");
-  Machine::Operation first = zero_copy();
-  machine_.finish(first, 13, IORING_CQE_F_MORE);
+TEST_F(ZeroCopyTest, a_few_are_owed_at_a_time_and_others_go_by_copy) {
+  std::vector<Machine::Operation> owed;
+  for (int i = 0; i < zero_copies_max; ++i) {
+    queue("a large piece");
+    machine_.settle();
+    ASSERT_FALSE(machine_.sending(fd_));
+    // Those that are owed are in flight, too: the last one is new.
+    owed.push_back(machine_.kernel.submitted.back());
+    ASSERT_EQ(owed.back().opcode, IORING_OP_SEND_ZC);
+    machine_.finish(owed.back(), 13, IORING_CQE_F_MORE);
+  }
   queue("another large one");
   machine_.settle();
   EXPECT_EQ(machine_.leave(fd_), "another large one");
-  machine_.finish(first, 0, IORING_CQE_F_NOTIF);
-  queue("a third large one");
-  Machine::Operation third = zero_copy();
-  machine_.finish(third, 17, IORING_CQE_F_MORE);
-  machine_.finish(third, 0, IORING_CQE_F_NOTIF);
+  EXPECT_EQ(machine_.buffers->leased(), unsigned{zero_copies_max});
+  // In whichever order they come.
+  machine_.finish(owed[2], 0, IORING_CQE_F_NOTIF);
+  EXPECT_EQ(machine_.buffers->leased(), zero_copies_max - 1U);
+  queue("a last large one");
+  machine_.settle();
+  Machine::Operation last = machine_.kernel.submitted.back();
+  ASSERT_EQ(last.opcode, IORING_OP_SEND_ZC);
+  EXPECT_EQ(last.user_data, owed[2].user_data) << "the place that is free";
+  machine_.finish(last, 16, IORING_CQE_F_MORE);
+  owed[2] = last;
+  for (const Machine::Operation& one : owed) {
+    EXPECT_FALSE(stream_->idle());
+    machine_.finish(one, 0, IORING_CQE_F_NOTIF);
+  }
+  EXPECT_TRUE(stream_->idle());
+  EXPECT_EQ(stream_->bytes_zero_copied(), zero_copies_max * 13U + 16U);
+  EXPECT_EQ(stream_->bytes_sent(), stream_->bytes_zero_copied() + 17U);
+}
+
+TEST_F(ZeroCopyTest, a_connection_that_copies_after_all_is_asked_no_more_unless_it_must) {
+  constexpr auto copied = static_cast<std::int32_t>(0x8000'0000U);
+  for (auto how : {ZeroCopy::while_useful, ZeroCopy::always}) {
+    machine_.context.zero_copy = how;
+    for (int result : {0, copied}) {
+      queue("a large piece");
+      Machine::Operation send = zero_copy();
+      machine_.finish(send, 13, IORING_CQE_F_MORE);
+      machine_.finish(send, result, IORING_CQE_F_NOTIF);
+    }
+    queue("another large one");
+    machine_.settle();
+    bool asked = machine_.waits(IORING_OP_SEND_ZC, fd_);
+    EXPECT_EQ(asked, how == ZeroCopy::always);
+    if (!asked) {
+      EXPECT_EQ(machine_.leave(fd_), "another large one");
+    } else {
+      machine_.finish(machine_.look(IORING_OP_SEND_ZC, fd_), -ECONNRESET);
+    }
+    if (how == ZeroCopy::always) break;
+    stream_->close();
+    machine_.settle();
+    machine_.finish_close(fd_);
+    stream_ = std::make_unique<Stream>(machine_.context, handler_);
+    fd_ = *sys_.open_stream_socket(AF_INET);
+    adopt();
+  }
+}
+
+TEST_F(ZeroCopyTest, a_large_receive_is_sent_from_where_the_kernel_knows_it) {
+  stream_->receive_singly(true);
+  stream_->resume();
+  machine_.settle();
+  handler_.keep = true;
+  machine_.arrive(fd_, "a large piece");
+  ASSERT_EQ(handler_.marks, (std::vector<Mover>{Mover::large}));
+  EXPECT_TRUE(stream_->send_piece(std::move(handler_.kept[0])));
+  Machine::Operation send = zero_copy();
+  EXPECT_NE(send.ioprio & IORING_RECVSEND_FIXED_BUF, 0U);
+  EXPECT_EQ(send.buf_index, machine_.large->registered_index());
+  machine_.finish(send, 13, IORING_CQE_F_MORE);
+  EXPECT_EQ(machine_.large->leased(), 1U);
+  machine_.finish(send, 0, IORING_CQE_F_NOTIF);
+  EXPECT_EQ(machine_.large->leased(), 0U);
 }
 
 TEST_F(ZeroCopyTest, small_pieces_and_views_are_copied) {
@@ -298,7 +368,7 @@ TEST_F(ZeroCopyTest, a_short_one_goes_on_where_it_stopped) {
 }
 
 TEST_F(ZeroCopyTest, a_socket_that_cannot_goes_on_with_copies) {
-  for (bool notified : {false, true}) {
+  for (auto [notified, why] : {std::pair{false, -EOPNOTSUPP}, {true, -ENOBUFS}}) {
     Recorder handler;
     Stream stream(machine_.context, handler);
     int fd = *sys_.open_stream_socket(AF_INET);
@@ -306,7 +376,7 @@ TEST_F(ZeroCopyTest, a_socket_that_cannot_goes_on_with_copies) {
     stream.send_piece(machine_.lease("a large piece"));
     machine_.settle();
     Machine::Operation send = machine_.look(IORING_OP_SEND_ZC, fd);
-    machine_.finish(send, -EOPNOTSUPP, notified ? IORING_CQE_F_MORE : 0);
+    machine_.finish(send, why, notified ? IORING_CQE_F_MORE : 0);
     if (notified) machine_.finish(send, 0, IORING_CQE_F_NOTIF);
     EXPECT_EQ(handler.news(), News{});
     EXPECT_EQ(machine_.leave(fd), "a large piece");
@@ -341,9 +411,15 @@ TEST_F(ZeroCopyTest, a_notification_that_is_owed_does_not_hold_up_the_close) {
   EXPECT_EQ(handler_.news(), (News{"closed"}));
 }
 
-TEST_F(ZeroCopyTest, a_close_cancels_the_one_in_flight) {
+TEST_F(ZeroCopyTest, a_close_cancels_the_one_in_flight_and_not_the_one_that_is_owed) {
   queue("a large piece");
-  Machine::Operation send = zero_copy();
+  Machine::Operation owed = zero_copy();
+  machine_.finish(owed, 13, IORING_CQE_F_MORE);
+  handler_.news();
+  queue("a large piece");
+  machine_.settle();
+  Machine::Operation send = machine_.kernel.submitted.back();
+  ASSERT_NE(send.user_data, owed.user_data);
   stream_->close();
   machine_.settle();
   Machine::Operation cancel = machine_.cancel_of(send);
@@ -351,6 +427,8 @@ TEST_F(ZeroCopyTest, a_close_cancels_the_one_in_flight) {
   machine_.complete(send, -ECANCELED);
   machine_.finish(cancel, 0);
   machine_.finish_close(fd_);
+  EXPECT_EQ(handler_.news(), News{});
+  machine_.finish(owed, 0, IORING_CQE_F_NOTIF);
   EXPECT_EQ(handler_.news(), (News{"closed"}));
 }
 

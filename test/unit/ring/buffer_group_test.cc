@@ -212,6 +212,28 @@ TEST_F(BufferGroupTest, the_window_grows_when_it_was_too_small) {
   EXPECT_EQ(group->published(), 256U);
 }
 
+TEST_F(BufferGroupTest, of_large_buffers_few_are_published_and_widening_needs_no_waiter) {
+  auto group = create(16, 256 * 1024);
+  EXPECT_EQ(group->published(), 4U);
+  group->widen();
+  EXPECT_EQ(group->published(), 8U);
+  auto huge = BufferGroup::create(*ring_, group_id + 1, 4, 4 << 20, false);
+  ASSERT_TRUE(huge.has_value());
+  EXPECT_EQ((*huge)->published(), 2U);
+}
+
+TEST_F(BufferGroupTest, leases_on_the_same_bytes_have_the_same_mark) {
+  auto group = create(8);
+  Lease lease = group->take(filled("abcdef"));
+  EXPECT_EQ(lease.mark(), 0U);
+  lease.set_mark(3);
+  EXPECT_EQ(lease.share(1, 2).mark(), 3U);
+  Lease moved = std::move(lease);
+  EXPECT_EQ(moved.mark(), 3U);
+  moved.reset();
+  EXPECT_EQ(group->take(filled("next")).mark(), 0U);
+}
+
 TEST_F(BufferGroupTest, a_window_that_sufficed_does_not_grow) {
   auto group = create(128);
   struct Waiter final : BufferWaiter {
