@@ -39,6 +39,7 @@ struct RingThreads::Parts {
   unsigned left = 0;                    // rings whose worker has finished
   bool decided = false;                 // whether to serve; set by the owner
   bool serve = false;
+  MovedBodies moved;
   std::string failure;  // the first one
   std::string features;
   int done_descriptor;
@@ -50,7 +51,7 @@ struct RingThreads::Parts {
   }
   void thread_main(unsigned index);
   bool arrive(unsigned index, proxy::Worker* worker, std::string problem);
-  void leave();
+  void leave(const proxy::Worker* worker);
   void decide(bool go);
   template <typename Request>
   void for_each_worker(Request request);
@@ -82,7 +83,7 @@ void RingThreads::Parts::thread_main(unsigned index) {
     if (!go) worker->request_stop();
     worker->run();
   }
-  leave();
+  leave(worker.get());
 }
 
 // Returns the common decision.
@@ -100,8 +101,9 @@ bool RingThreads::Parts::arrive(unsigned index, proxy::Worker* worker, std::stri
 }
 
 // Waits for all the others, so that no worker is destroyed while another may speak to it.
-void RingThreads::Parts::leave() {
+void RingThreads::Parts::leave(const proxy::Worker* worker) {
   std::unique_lock lock(mutex);
+  if (worker != nullptr) moved.add(worker->counters());
   ++left;
   changed.notify_all();
   if (left == threads.size()) {
@@ -174,6 +176,11 @@ void RingThreads::request_stop() {
 bool RingThreads::finished() const {
   const std::lock_guard lock(parts_->mutex);
   return parts_->left == parts_->threads.size();
+}
+
+MovedBodies RingThreads::moved() const {
+  const std::lock_guard lock(parts_->mutex);
+  return parts_->moved;
 }
 
 int RingThreads::done_descriptor() const {

@@ -10,6 +10,8 @@
 #include "ringside/proxy/access_record.h"
 #include "ringside/proxy/worker.h"
 
+#include "moved_bodies.h"
+
 namespace ringside::app {
 
 struct RingThreadsOptions {
@@ -44,6 +46,8 @@ class RingThreads {
   void request_drain();
   void request_stop();
   bool finished() const;
+  // Of the rings that have finished.
+  MovedBodies moved() const;
   // Readable when finished() may have become true.
   int done_descriptor() const;
 

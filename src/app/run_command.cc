@@ -106,7 +106,8 @@ int serve(const config::SnapshotRef& snapshot, const Plan& plan, control::LogWri
     failure.say("stop", "the rings ended without having been told to");
     return exit_failure;
   }
-  log.log(LogLevel::info, "stopped", "all connections are closed");
+  log.log(LogLevel::info, "stopped",
+          "all connections are closed; bodies moved: " + to_string(rings.moved()));
   return exit_ok;
 }
 

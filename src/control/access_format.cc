@@ -89,7 +89,9 @@ void AccessFormat::append_json(std::string& out, const AccessRecord& record) {
   append_number_field(out, R"(,"request_bytes":)", record.request_bytes);
   append_number_field(out, R"(,"response_bytes":)", record.response_bytes);
   append_number_field(out, R"(,"body_bytes":)", record.response_body_bytes);
+  append_text_field(out, R"(,"mover":")", record.mover);
   append_number_field(out, R"(,"spliced_bytes":)", record.spliced_bytes);
+  append_number_field(out, R"(,"zero_copy_bytes":)", record.zero_copy_bytes);
   append_text_field(out, R"(,"upstream":")", record.upstream);
   append_text_field(out, R"(,"server":")", record.server);
   append_number_field(out, R"(,"tries":)", record.tries);

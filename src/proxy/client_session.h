@@ -45,6 +45,8 @@ class ClientSession {
   // Bytes of the response that have not left yet.
   virtual std::size_t response_pending() const = 0;
   virtual std::uint64_t bytes_sent() const = 0;
+  // As many of these were not copied here.
+  virtual std::uint64_t bytes_zero_copied() const = 0;
   // As far as its kernel has taken them: what is sent may wait in our own for minutes. Costs a
   // system call.
   virtual std::uint64_t bytes_delivered() const = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace ringside::proxy {
 
@@ -17,7 +18,8 @@ Exchange::Exchange(Context& context, ClientSession& client, const ClientFacts& f
       pace_timer_(&Exchange::pace_due, this),
       start_ns_(context.ring.now_ns()),
       start_realtime_ns_(context.ring.realtime_ns()),
-      bytes_sent_before_(client.bytes_sent()) {
+      bytes_sent_before_(client.bytes_sent()),
+      zero_copied_before_(client.bytes_zero_copied()) {
   context_.exchange_began(runtime_);
   count(context_.counters.exchanges);
 }
@@ -72,9 +74,22 @@ std::size_t Exchange::buffered_max() const {
 }
 
 void Exchange::note_moved(const net::Piece& piece) {
-  if (!piece.piped()) return count(context_.counters.copied_bytes, piece.size());
-  spliced_bytes_ += piece.size();
-  count(context_.counters.spliced_bytes, piece.size());
+  auto mover = static_cast<std::size_t>(piece.mover());
+  moved_bytes_[mover] += piece.size();
+  count(context_.counters.moved_bytes[mover], piece.size());
+}
+
+// Counts, and names, what moved the larger part of the bodies; empty: there was none.
+std::string_view Exchange::count_mover() {
+  constexpr auto zero_copy = static_cast<std::size_t>(net::Mover::zero_copy);
+  std::uint64_t& sent = moved_bytes_[zero_copy];
+  auto* most = std::max_element(moved_bytes_, moved_bytes_ + zero_copy);
+  if (*most == 0) return {};
+  sent += client_.bytes_zero_copied() - zero_copied_before_;
+  std::size_t mover = sent > *most / 2 ? zero_copy : static_cast<std::size_t>(most - moved_bytes_);
+  if (sent != 0) count(context_.counters.moved_bytes[zero_copy], sent);
+  count(context_.counters.bodies[mover]);
+  return net::mover_names[mover];
 }
 
 // One timer for whatever must make progress next; pushing it back costs a store.
@@ -120,12 +135,15 @@ void Exchange::on_timeout() {
   settle();
 }
 
+// It goes back to its pool, or ends.
+upstream::Session* Exchange::take_session() {
+  moved_bytes_[static_cast<std::size_t>(net::Mover::zero_copy)] += session_->request_zero_copied();
+  return std::exchange(session_, nullptr);
+}
+
 void Exchange::drop_upstream() {
   if (waiting()) context_.pools.abandon(*this);
-  if (session_ == nullptr) return;
-  upstream::Session* session = session_;
-  session_ = nullptr;
-  session->abandon();
+  if (session_ != nullptr) take_session()->abandon();
 }
 
 // The response cannot be finished: the client sees it cut.
@@ -190,8 +208,7 @@ void Exchange::run_deferred() {
   context_.ring.timers().disarm(timer_);
   context_.ring.timers().disarm(pace_timer_);
   if (session_ != nullptr) {
-    upstream::Session* session = session_;
-    session_ = nullptr;
+    upstream::Session* session = take_session();
     if (response_ended_ && request_ == RequestState::complete && !stopped_) {
       session->finish();
     } else {
@@ -200,11 +217,12 @@ void Exchange::run_deferred() {
   }
   if (waiting()) context_.pools.abandon(*this);
   end_with(Origin::self, Stage::done, Cause::complete);
-  if (context_.access != nullptr) log(client_.bytes_sent() - bytes_sent_before_);
+  std::string_view mover = count_mover();
+  if (context_.access != nullptr) log(client_.bytes_sent() - bytes_sent_before_, mover);
   client_.exchange_over(afterwards());  // destroys this
 }
 
-void Exchange::log(std::uint64_t bytes_sent) {
+void Exchange::log(std::uint64_t bytes_sent, std::string_view mover) {
   AccessRecord record;
   record.start_realtime_ns = start_realtime_ns_;
   record.connected_ns = connected_ns_;
@@ -213,7 +231,9 @@ void Exchange::log(std::uint64_t bytes_sent) {
   record.request_bytes = request_bytes_;
   record.response_bytes = bytes_sent;
   record.response_body_bytes = response_body_bytes_;
-  record.spliced_bytes = spliced_bytes_;
+  record.spliced_bytes = moved_bytes_[static_cast<std::size_t>(net::Mover::splice)];
+  record.zero_copy_bytes = moved_bytes_[static_cast<std::size_t>(net::Mover::zero_copy)];
+  record.mover = mover;
   record.status = status_;
   record.tries = tries_;
   record.reused = reused_;

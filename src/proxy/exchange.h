@@ -121,12 +121,14 @@ class Exchange final : private upstream::ResponseHandler,
   void end_with(base::Origin who, Stage stage, Cause cause);
   void cut();
   void drop_upstream();
+  upstream::Session* take_session();
   void note_moved(const net::Piece& piece);
+  std::string_view count_mover();
   void touch();
   void settle();
   bool over();
   void run_deferred() override;
-  void log(std::uint64_t bytes_sent);
+  void log(std::uint64_t bytes_sent, std::string_view mover);
   Afterwards afterwards() const;
   static void timed_out(void* self);
   void on_timeout();
@@ -171,12 +173,13 @@ class Exchange final : private upstream::ResponseHandler,
   std::uint64_t start_ns_;
   std::uint64_t start_realtime_ns_;
   std::uint64_t bytes_sent_before_;
+  std::uint64_t zero_copied_before_;
   std::uint64_t connected_ns_ = AccessRecord::never;
   std::uint64_t first_byte_ns_ = AccessRecord::never;
   std::uint64_t request_bytes_ = 0;
   std::uint64_t relayed_bytes_ = 0;
   std::uint64_t response_body_bytes_ = 0;
-  std::uint64_t spliced_bytes_ = 0;
+  std::uint64_t moved_bytes_[net::movers] = {};  // of both bodies
 };
 
 }  // namespace ringside::proxy

@@ -45,6 +45,7 @@ class H1Client final : public ClientSession,
   bool send_end(const http::FieldList* trailers) override;
   std::size_t response_pending() const override { return stream_.pending_bytes(); }
   std::uint64_t bytes_sent() const override { return stream_.bytes_sent(); }
+  std::uint64_t bytes_zero_copied() const override { return stream_.bytes_zero_copied(); }
   std::uint64_t bytes_delivered() const override;
   void want_body() override;
   void hold_body() override;

@@ -127,6 +127,7 @@ void H1Session::begin(ResponseHandler& handler, base::Arena& arena, http::Method
   chunked_request_ = tunnel_ = false;
   first_chunk_ = true;
   sent_before_ = stream_.bytes_sent();
+  zero_copied_before_ = stream_.bytes_zero_copied();
 }
 
 http::HeadWriter H1Session::start_head(const RequestLine& line) {

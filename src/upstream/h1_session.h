@@ -48,6 +48,9 @@ class H1Session final : public Session,
   bool send_body(net::Piece piece) override;
   bool send_end(const http::FieldList* trailers) override;
   std::size_t request_pending() const override { return stream_.pending_bytes(); }
+  std::uint64_t request_zero_copied() const override {
+    return stream_.bytes_zero_copied() - zero_copied_before_;
+  }
   bool request_refused() const override { return send_failed_; }
   void enter_tunnel() override;
   void park() override { stream_.park(); }
@@ -110,6 +113,7 @@ class H1Session final : public Session,
   http::Gather gather_;
   std::uint64_t body_left_ = 0;
   std::uint64_t sent_before_ = 0;  // bytes sent on this connection before this exchange
+  std::uint64_t zero_copied_before_ = 0;
   std::uint32_t uses_ = 0;
   std::uint32_t epoch_ = 0;  // changes when the handler lets go, so that a loop over input notices
   std::uint64_t lend_token_ = 0;

@@ -21,8 +21,9 @@ struct AccessRecord {
   std::uint64_t request_bytes = 0;   // body bytes received from the client
   std::uint64_t response_bytes = 0;  // all bytes sent to the client
   std::uint64_t response_body_bytes = 0;
-  std::uint64_t spliced_bytes = 0;  // body bytes, both ways, that passed through a pipe
-  std::uint16_t status = 0;         // sent to the client; 0: none was
+  std::uint64_t spliced_bytes = 0;    // body bytes, both ways, that passed through a pipe
+  std::uint64_t zero_copy_bytes = 0;  // that were sent with SEND_ZC
+  std::uint16_t status = 0;           // sent to the client; 0: none was
   http::Version version = http::Version::http11;
   std::uint8_t tries = 0;  // servers that were tried
   bool reused = false;     // the server connection had served before
@@ -34,6 +35,7 @@ struct AccessRecord {
   std::string_view host;
   std::string_view user_agent;
   std::string_view referer;
+  std::string_view mover;  // what moved most of the bodies (net::Mover); empty: none was relayed
   std::string_view request_id;
   std::string_view listener;
   std::string_view upstream;  // name in the configuration; empty: answered here

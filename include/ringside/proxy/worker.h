@@ -11,6 +11,7 @@
 #include "ringside/config/snapshot.h"
 #include "ringside/filter/forwarding.h"
 #include "ringside/net/listener_set.h"
+#include "ringside/net/piece.h"
 #include "ringside/net/sys_port.h"
 #include "ringside/proxy/access_record.h"
 #include "ringside/proxy/address_table.h"
@@ -42,9 +43,10 @@ struct WorkerCounters {
   std::atomic<std::uint64_t> connections_over_address{0};
   std::atomic<std::uint64_t> exchanges{0};
   std::atomic<std::uint64_t> upstream_retries{0};
-  // How bodies were moved, both ways.
-  std::atomic<std::uint64_t> spliced_bytes{0};
-  std::atomic<std::uint64_t> copied_bytes{0};
+  // How bodies were received, both ways, by net::Mover; of zero_copy: how much was sent so.
+  std::atomic<std::uint64_t> moved_bytes[net::movers]{};
+  // Exchanges with a body, by what moved most of it.
+  std::atomic<std::uint64_t> bodies[net::movers]{};
 };
 
 // Lets workers of one process find each other for lending. Created before any of them.

@@ -65,6 +65,8 @@ class Session {
   // Of a chunked body; `trailers` may be null. In a tunnel: FIN.
   virtual bool send_end(const http::FieldList* trailers) = 0;
   virtual std::size_t request_pending() const = 0;
+  // Bytes of the request that left without being copied here.
+  virtual std::uint64_t request_zero_copied() const = 0;
   // The server takes no more of the request (its connection broke in that direction); the response
   // may still come.
   virtual bool request_refused() const = 0;

@@ -20,7 +20,9 @@ AccessRecord full_record() {
   record.request_bytes = 11;
   record.response_bytes = 4'294'967'297;
   record.response_body_bytes = 4'294'967'000;
+  record.mover = "splice";
   record.spliced_bytes = 1'048'576;
+  record.zero_copy_bytes = 4'096;
   record.status = 206;
   record.version = http::Version::http10;
   record.tries = 2;
@@ -103,7 +105,9 @@ TEST(AccessFormatJson, HasEveryField) {
   EXPECT_EQ(line.number("request_bytes"), 11);
   EXPECT_EQ(line.number("response_bytes"), 4294967297.0);
   EXPECT_EQ(line.number("body_bytes"), 4294967000.0);
+  EXPECT_EQ(line.text("mover"), "splice");
   EXPECT_EQ(line.number("spliced_bytes"), 1048576.0);
+  EXPECT_EQ(line.number("zero_copy_bytes"), 4096.0);
   EXPECT_EQ(line.text("upstream"), "app");
   EXPECT_EQ(line.text("server"), "10.0.0.1:8080");
   EXPECT_EQ(line.number("tries"), 2);
@@ -120,10 +124,12 @@ TEST(AccessFormatJson, HasEveryField) {
 
 TEST(AccessFormatJson, KeepsItsKeysAndTheirOrder) {
   const std::vector<std::string> expected = {
-      "time",     "client",     "client_port",   "method",         "target",     "protocol",
-      "host",     "status",     "request_bytes", "response_bytes", "body_bytes", "spliced_bytes",
-      "upstream", "server",     "tries",         "reused",         "connect_ms", "first_byte_ms",
-      "total_ms", "request_id", "user_agent",    "referer",        "listener",   "end"};
+      "time",       "client",     "client_port",   "method",          "target",
+      "protocol",   "host",       "status",        "request_bytes",   "response_bytes",
+      "body_bytes", "mover",      "spliced_bytes", "zero_copy_bytes", "upstream",
+      "server",     "tries",      "reused",        "connect_ms",      "first_byte_ms",
+      "total_ms",   "request_id", "user_agent",    "referer",         "listener",
+      "end"};
   EXPECT_EQ(Parsed(json_line(full_record())).keys(), expected);
   EXPECT_EQ(Parsed(json_line(AccessRecord{})).keys(), expected);
 }

@@ -161,6 +161,18 @@ TEST_F(WorkerTest, proxies_and_reuses_the_server_connection) {
   EXPECT_EQ(worker_->pool_counters().connects, 1U);
 }
 
+TEST_F(WorkerTest, counts_what_moved_the_bodies_of_others) {
+  int client = connect();
+  get(client, "/up/a");
+  get(client, "/up/b");
+  auto copy = static_cast<std::size_t>(net::Mover::copy);
+  for (std::size_t mover = 0; mover < net::movers; ++mover) {
+    // The origin is on this ring too; what it answers itself is moved by nothing.
+    EXPECT_EQ(worker_->counters().bodies[mover], mover == copy ? 2U : 0U);
+    EXPECT_EQ(worker_->counters().moved_bytes[mover], mover == copy ? 6U : 0U);
+  }
+}
+
 TEST_F(WorkerTest, steady_state_allocates_nothing) {
   static constexpr std::string_view request =
       "GET /up/x HTTP/1.1\r\nHost: a.test\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n";
