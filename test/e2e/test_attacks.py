@@ -131,6 +131,9 @@ class Slow(AttackTest):
     def test_slow_readers_with_pipes(self) -> None:
         self.slow_readers('splice')
 
+    def test_slow_readers_with_zero_copy(self) -> None:
+        self.slow_readers('zero_copy')
+
     def test_a_slow_upstream_is_not_the_clients_fault(self) -> None:
         self.slow_upstream(LARGE)
 
