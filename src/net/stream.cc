@@ -340,31 +340,42 @@ void Stream::submit_send() {
   if (first->piped) return splice_out();
   sending_ = true;
   if (submit_zero_copy()) return;
-  if (first->next == nullptr || first->next->piped) {
+  if (first->next == nullptr || !joins(*first->next)) {
     context_.ring.send(*this, kind_send, fd_, first->data, first->size, MSG_NOSIGNAL);
     return;
   }
   ring::Ring::Gather& gather = context_.ring.gather();
   std::size_t count = 0;
-  for (Slice* at = first; at != nullptr && !at->piped && count < pieces_max; at = at->next) {
+  Slice* at = first;
+  do {
     gather.pieces[count++] = {const_cast<char*>(at->data), at->size};
-  }
+    at = at->next;
+  } while (at != nullptr && count < pieces_max && joins(*at));
   gather.message = {};
   gather.message.msg_iov = gather.pieces;
   gather.message.msg_iovlen = count;
   context_.ring.send_message(*this, kind_send, fd_, &gather.message, MSG_NOSIGNAL);
 }
 
-// Zero-copy pays only for large pieces, a few may be owed (one operation of a kind), and the piece
-// must be a lease: an arena would have to wait for the notification.
-bool Stream::submit_zero_copy() {
-  Slice* first = queue_.front();
-  if (context_.zero_copy == StreamContext::ZeroCopy::off || zero_copy_off_ || !first->lease ||
-      first->size < context_.zero_copy_bytes_min) {
-    return false;
-  }
+// Whether it may leave in one operation with what is before it.
+bool Stream::joins(const Slice& slice) {
+  return !slice.piped && (!zero_copies() || place_for(slice) == nullptr);
+}
+
+// Where it can be held for a zero-copy send, or null. That pays only for large pieces, a few may be
+// owed (one operation of a kind), and the piece must be a lease: an arena would have to wait for
+// the notification.
+ring::Lease* Stream::place_for(const Slice& slice) {
+  if (!slice.lease || slice.size < context_.zero_copy_bytes_min) return nullptr;
   auto* free = std::ranges::find_if(held_, [](const ring::Lease& lease) { return !lease; });
-  if (free == std::end(held_)) return false;
+  return free == std::end(held_) ? nullptr : free;
+}
+
+bool Stream::submit_zero_copy() {
+  if (!zero_copies()) return false;
+  Slice* first = queue_.front();
+  ring::Lease* free = place_for(*first);
+  if (free == nullptr) return false;
   *free =
       first->lease.share(static_cast<std::size_t>(first->data - first->lease.data()), first->size);
   zero_copy_at_ = static_cast<std::uint8_t>(free - held_);

@@ -200,7 +200,12 @@ class Stream final : public ring::Completer,
   void sent(const ring::Completion& completion);
   void sent_zero_copy(std::uint8_t place, const ring::Completion& completion);
   void submit_send();
+  bool zero_copies() const {
+    return context_.zero_copy != StreamContext::ZeroCopy::off && !zero_copy_off_;
+  }
   bool submit_zero_copy();
+  ring::Lease* place_for(const Slice& slice);
+  bool joins(const Slice& slice);
   void queued();
   void joined();
   void fail(int negative_errno, StreamHandler::Direction direction);

@@ -303,6 +303,29 @@ TEST_F(ZeroCopyTest, a_few_are_owed_at_a_time_and_others_go_by_copy) {
   EXPECT_EQ(stream_->bytes_sent(), stream_->bytes_zero_copied() + 17U);
 }
 
+// The line of a chunk, say: together with what follows it the piece would be copied.
+TEST_F(ZeroCopyTest, what_is_before_a_large_piece_leaves_by_itself) {
+  EXPECT_TRUE(stream_->send_view("head "));
+  EXPECT_TRUE(stream_->send_copy("line "));
+  queue("a large piece");
+  EXPECT_TRUE(stream_->send_copy(" end"));
+  machine_.settle();
+  EXPECT_EQ(machine_.leave(fd_), "head line ");
+  Machine::Operation send = zero_copy();
+  EXPECT_EQ(machine_.text(send), "a large piece");
+  machine_.finish(send, 13, IORING_CQE_F_MORE);
+  EXPECT_EQ(machine_.leave(fd_), " end");
+  EXPECT_TRUE(stream_->send_copy("one line "));
+  queue("another large one");
+  machine_.settle();
+  EXPECT_EQ(machine_.leave(fd_), "one line ");
+  Machine::Operation next = machine_.kernel.submitted.back();
+  EXPECT_EQ(machine_.text(next), "another large one");
+  machine_.finish(next, 17, IORING_CQE_F_MORE);
+  machine_.finish(next, 0, IORING_CQE_F_NOTIF);
+  machine_.finish(send, 0, IORING_CQE_F_NOTIF);
+}
+
 TEST_F(ZeroCopyTest, a_connection_that_copies_after_all_is_asked_no_more_unless_it_must) {
   constexpr auto copied = static_cast<std::int32_t>(0x8000'0000U);
   for (auto how : {ZeroCopy::while_useful, ZeroCopy::always}) {
