@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import signal
 import threading
 import time
@@ -147,22 +148,26 @@ class Movers(testcase.RingsideTest):
             self.assertTrue(bytes(got) == up, mover)
 
     def test_the_log_says_what_was_moved_how(self) -> None:
+        body = pattern(5, 8 * MIB)
+
         def answer(connection: upstream.Connection, request: wire.Message) -> None:
-            connection.send(download('length', pattern(5, 8 * MIB)))
+            connection.send(download('length', body))
 
         for mover in MOVERS:
             peer = self.start_with(mover, answer)
             peer.get('/')
             self.assertEqual(len(peer.read_response(seconds=20).body), 8 * MIB)
-            peer.get('/', method='POST', headers=f'Content-Length: {8 * MIB}\r\n').send(pattern(6, 8 * MIB))
+            peer.get('/', method='POST', headers=f'Content-Length: {8 * MIB}\r\n').send(body)
             self.assertEqual(len(peer.read_response(seconds=20).body), 8 * MIB)
             for record in self.ringside.access_records(2):
                 self.check_record(mover, record)
             self.ringside.signal(signal.SIGTERM)
             peer.close()
             self.ringside.wait()
-            word = self.expected_word(mover)
-            self.assertRegex(self.ringside.log(), rf'stopped .*bodies moved: .*\b{word}=2 \(', mover)
+            counted = re.search('stopped .*; bodies moved: (.*)', self.ringside.log())
+            self.assertIsNotNone(counted, mover)
+            self.assertIn(self.expected_word(mover), counted[1])
+            self.assertEqual(sum(int(n) for n in re.findall(r'=(\d+)', counted[1])), 2, counted[1])
 
     @staticmethod
     def expected_word(mover: str) -> str:
@@ -174,10 +179,16 @@ class Movers(testcase.RingsideTest):
     def check_record(self, mover: str, record: dict) -> None:
         """Almost all of it went one way: not what came with the head, or before the server had shown its pace."""
         body = record['body_bytes'] + record['request_bytes']
-        self.assertEqual(record['mover'], self.expected_word(mover), mover)
+        # Of a quick body the kernel may owe all the notifications that it can: the rest is copied then.
+        words = ('zero_copy', 'large') if mover == 'zero_copy' else (self.expected_word(mover),)
+        self.assertIn(record['mover'], words, mover)
         for key, word in (('spliced_bytes', 'splice'), ('zero_copy_bytes', 'zero_copy')):
-            if record['mover'] == word:
+            if word == 'zero_copy' == mover:
+                self.assertGreater(record[key], MIB, f'{mover}: {record}')
+            elif record['mover'] == word:
                 self.assertGreater(record[key], body / 2, f'{mover}: {record}')
+            elif mover == 'auto':  # before the pipe; and on loopback the first notification says "copied"
+                self.assertLess(record[key], MIB, f'{mover}: {record}')
             else:
                 self.assertEqual(record[key], 0, f'{mover}: {record}')
 
