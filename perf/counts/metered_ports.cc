@@ -31,6 +31,9 @@ void MeteredKernel::close_event(int fd) {
 std::uint64_t MeteredKernel::monotonic_ns() {
   return meter_.outside([&] { return kernel_.monotonic_ns(); });
 }
+std::uint64_t MeteredKernel::thread_cpu_ns() {
+  return meter_.outside([&] { return kernel_.thread_cpu_ns(); });
+}
 std::uint64_t MeteredKernel::realtime_ns() {
   return meter_.outside([&] { return kernel_.realtime_ns(); });
 }

@@ -24,6 +24,7 @@ class MeteredKernel final : public ring::KernelPort {
   void close_event(int fd) override;
   std::uint64_t monotonic_ns() override;
   std::uint64_t realtime_ns() override;
+  std::uint64_t thread_cpu_ns() override;
 
  private:
   ring::KernelPort& kernel_;

@@ -82,6 +82,7 @@ class RealKernel final : public KernelPort {
 
   std::uint64_t monotonic_ns() override { return read_clock(CLOCK_MONOTONIC); }
   std::uint64_t realtime_ns() override { return read_clock(CLOCK_REALTIME); }
+  std::uint64_t thread_cpu_ns() override { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
 
  private:
   std::mutex trial_;

@@ -196,7 +196,7 @@ unsigned Ring::run_once(base::Millis max_wait_ms) {
   // in the same turn as its time-out wins.
   timers_->observe(now_ms());
   unsigned handled = dispatch_all();
-  batch_wait_->completed(handled);
+  if (batch_wait_->completed(handled)) batch_wait_->measured(kernel_.thread_cpu_ns());
   timers_->advance(now_ms());
   wake_waiters();
   run_deferred();

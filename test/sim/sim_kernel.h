@@ -40,6 +40,7 @@ class SimKernel final : public ring::KernelPort {
   void close_event(int fd) override;
   std::uint64_t monotonic_ns() override { return core_.clock.now_ns(); }
   std::uint64_t realtime_ns() override { return core_.clock.realtime_ns(); }
+  std::uint64_t thread_cpu_ns() override { return core_.clock.now_ns(); }
 
   // The enter that is waiting now, or the next one that would, returns -EINTR: how an event gives
   // control back to the driver.

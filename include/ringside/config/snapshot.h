@@ -72,7 +72,7 @@ struct Server {
   std::string server_name = "ringside";  // Server field of answers made here, Via pseudonym
   BodyMover body_mover = BodyMover::automatic;
   std::uint32_t zero_copy_bytes_min = 32'768;  // smaller pieces are never sent with SEND_ZC
-  bool batch_wait = true;  // a busy ring waits microseconds for more work before it wakes
+  bool batch_wait = true;  // a busy ring may wait microseconds for more work before it wakes
 };
 
 struct Log {

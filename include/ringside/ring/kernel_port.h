@@ -49,7 +49,8 @@ class KernelPort {
   virtual void close_event(int fd) = 0;
 
   virtual std::uint64_t monotonic_ns() = 0;
-  virtual std::uint64_t realtime_ns() = 0;  // since 1970, UTC
+  virtual std::uint64_t realtime_ns() = 0;    // since 1970, UTC
+  virtual std::uint64_t thread_cpu_ns() = 0;  // user and system time of the calling thread
 };
 
 // Lives for ever; thread-safe.

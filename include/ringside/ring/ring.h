@@ -25,7 +25,8 @@ struct RingOptions {
   unsigned completion_entries = 4096;   // completion queue
   std::uint32_t owners_max = 1U << 20;  // slots
   // A ring that had several completions in a turn waits a moment for as many again (microseconds,
-  // in proportion to their number): fewer turns and wake-ups. Off, it never waits for a second one.
+  // in proportion to their number) if it has found that this saves CPU time. Off, it never waits
+  // for a second one.
   bool batch_wait = true;
 };
 

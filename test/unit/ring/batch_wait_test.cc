@@ -44,8 +44,68 @@ TEST_F(BatchWaitTest, who_had_several_waits_for_as_many_in_proportion) {
 }
 
 TEST_F(BatchWaitTest, the_wait_has_a_limit) {
-  turn(0, 100'000);
-  EXPECT_EQ(turn(0, 0).limit_ns, BatchWait::ns_max);
+  turn(0, 1000);
+  BatchWait::Wait asked = turn(5, 0);
+  EXPECT_EQ(asked.completions, BatchWait::completions_max + 5);
+  EXPECT_EQ(asked.limit_ns, BatchWait::completions_max * BatchWait::ns_per_completion);
+}
+
+// ---- trying what is cheaper
+
+// A machine on which a completion costs so many nanoseconds of CPU, with and without waiting.
+class BatchTrialTest : public testing::Test {
+ protected:
+  // How many of `epochs` epochs it waited in.
+  unsigned run(unsigned epochs, std::uint64_t ns_waiting, std::uint64_t ns_not) {
+    unsigned waited = 0;
+    for (unsigned i = 0; i < epochs; ++i) {
+      waited += wait_.waits() ? 1 : 0;
+      cpu_ns_ += BatchWait::epoch_completions * (wait_.waits() ? ns_waiting : ns_not);
+      EXPECT_FALSE(wait_.completed(BatchWait::epoch_completions - 1));
+      EXPECT_TRUE(wait_.completed(1));
+      wait_.measured(cpu_ns_);
+    }
+    return waited;
+  }
+  static constexpr unsigned settled = 1024;
+  static constexpr unsigned trials = settled / (BatchWait::epochs_between_trials + 1);
+  BatchWait wait_{true};
+  std::uint64_t cpu_ns_ = 123'456'789;
+};
+
+TEST_F(BatchTrialTest, it_waits_where_waiting_is_cheaper) {
+  run(settled, 3000, 4000);
+  EXPECT_EQ(run(settled, 3000, 4000), settled - trials);
+}
+
+TEST_F(BatchTrialTest, it_does_not_wait_where_waiting_is_dearer) {
+  run(settled, 4000, 3000);
+  EXPECT_EQ(run(settled, 4000, 3000), trials);
+}
+
+TEST_F(BatchTrialTest, a_saving_that_is_too_small_for_the_delay_is_left) {
+  run(settled, 2950, 3000);
+  EXPECT_EQ(run(settled, 2950, 3000), trials);
+}
+
+TEST_F(BatchTrialTest, it_notices_when_that_changes_and_again) {
+  run(settled, 3000, 4000);
+  run(settled, 4000, 3000);
+  EXPECT_EQ(run(settled, 4000, 3000), trials);
+  run(settled, 3000, 4000);
+  EXPECT_EQ(run(settled, 3000, 4000), settled - trials);
+}
+
+// The work itself may become dearer or cheaper at any time, whichever way is being tried.
+TEST_F(BatchTrialTest, work_that_changes_does_not_pass_for_a_saving) {
+  for (unsigned i = 0; i < settled; ++i)
+    run(1, 4000 + 1000 * (i % 7), 3000 + 750 * (i % 7));
+  EXPECT_LT(run(settled, 4000, 3000), 2 * trials);
+}
+
+TEST_F(BatchTrialTest, switched_off_it_measures_nothing) {
+  wait_ = BatchWait(false);
+  EXPECT_FALSE(wait_.completed(10 * BatchWait::epoch_completions));
 }
 
 // Small sends complete at once: counted as news, they would end every wait and keep every ring
@@ -134,6 +194,23 @@ TEST_F(BatchingRingTest, a_timer_that_is_due_earlier_ends_the_wait) {
   kernel_.monotonic_now_ns += 999'990;
   EXPECT_LT(after_two().timeout_ns, 2 * BatchWait::ns_per_completion);
   ring_->timers().disarm(timer);
+}
+
+TEST_F(BatchingRingTest, the_clock_of_the_thread_is_read_once_an_epoch) {
+  open(true);
+  Owner owner(*ring_);
+  const auto serve = [&](unsigned completions) {
+    for (unsigned i = 0; i < completions; ++i) {
+      ring_->nop(owner, 1);
+      ring_->run_once(0);
+      kernel_.complete(kernel_.next_submitted().user_data, 0);
+    }
+    ring_->run_once(0);
+  };
+  serve(BatchWait::epoch_completions - 1);
+  EXPECT_EQ(kernel_.cpu_reads, 0U);
+  serve(1);
+  EXPECT_EQ(kernel_.cpu_reads, 1U);
 }
 
 TEST_F(BatchingRingTest, switched_off_it_waits_for_one_without_a_limit) {

@@ -29,6 +29,10 @@ class FakeKernel final : public KernelPort {
   void signal_event(int fd) override;
   void close_event(int fd) override;
   std::uint64_t monotonic_ns() override { return monotonic_now_ns; }
+  std::uint64_t thread_cpu_ns() override {
+    ++cpu_reads;
+    return cpu_now_ns;
+  }
   std::uint64_t realtime_ns() override {
     ++realtime_reads;
     return realtime_now_ns;
@@ -90,6 +94,8 @@ class FakeKernel final : public KernelPort {
   std::map<int, unsigned> signals;
 
   std::uint64_t monotonic_now_ns = 1'000'000'000;
+  std::uint64_t cpu_now_ns = 0;
+  unsigned cpu_reads = 0;
   std::uint64_t realtime_now_ns = 1'700'000'000'000'000'000;
   unsigned realtime_reads = 0;
 
