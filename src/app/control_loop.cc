@@ -18,7 +18,7 @@ using base::LogLevel;
 sigset_t handled_signals() {
   sigset_t set;
   ::sigemptyset(&set);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1})
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2})
     ::sigaddset(&set, number);
   return set;
 }
@@ -56,6 +56,9 @@ class ControlLoop {
       case SIGUSR1:
         log_.reopen();
         log_.log(LogLevel::info, "log", "files opened again");
+        return;
+      case SIGUSR2:
+        rings_.request_report();
         return;
       case SIGHUP:
         log_.log(LogLevel::warn, "signal",

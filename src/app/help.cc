@@ -46,6 +46,7 @@ Signals:
   SIGTERM, SIGINT    drain: accept no more, let requests in flight finish (for at most
                      timeouts.drain), then end. The same signal once more ends at once.
   SIGUSR1            open the log files again, after a rotation
+  SIGUSR2            log what each ring holds: connections, buffers, pipes, operations
 )";
 
 constexpr std::string_view check = R"(Read the configuration without serving.

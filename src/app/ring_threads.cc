@@ -173,6 +173,10 @@ void RingThreads::request_stop() {
   parts_->for_each_worker([](proxy::Worker& worker) { worker.request_stop(); });
 }
 
+void RingThreads::request_report() {
+  parts_->for_each_worker([](proxy::Worker& worker) { worker.request_report(); });
+}
+
 bool RingThreads::finished() const {
   const std::lock_guard lock(parts_->mutex);
   return parts_->left == parts_->threads.size();

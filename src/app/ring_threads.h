@@ -45,6 +45,8 @@ class RingThreads {
 
   void request_drain();
   void request_stop();
+  // Every ring logs what it holds.
+  void request_report();
   bool finished() const;
   // Of the rings that have finished.
   MovedBodies moved() const;

@@ -15,7 +15,7 @@ namespace ringside::proxy {
 
 namespace {
 
-enum MessageKind : std::uint32_t { message_drain = 1, message_stop, message_swap };
+enum MessageKind : std::uint32_t { message_drain = 1, message_stop, message_swap, message_report };
 
 // Idle clients may have a request under way when a drain begins; they get this long to bring it.
 constexpr base::Millis drain_grace_ms = 1'000;
@@ -151,6 +151,8 @@ struct Worker::Parts final : ring::MessageHandler {
         std::unique_ptr<RuntimeRef> runtime(static_cast<RuntimeRef*>(message.object));
         return use(std::move(*runtime));
       }
+      case message_report:
+        return options.logger.log(base::LogLevel::info, "holdings", describe(holdings()));
       default:
         pools.on_message(message);
     }
@@ -190,6 +192,35 @@ struct Worker::Parts final : ring::MessageHandler {
     ring->timers().disarm(drain_timer);
     if (options.peers != nullptr && options.rings > 1) options.peers->leave(options.index);
     mailbox->close();
+  }
+
+  Holdings holdings() const {
+    auto narrow = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
+    return {.client_connections = narrow(clients.in_use()),
+            .exchanges = narrow(exchanges.in_use()),
+            .upstream_connections = narrow(pools.sessions()),
+            .leases = buffers->leased() + (large == nullptr ? 0 : large->leased()),
+            .arena_chunks = narrow(chunks.in_use()),
+            .slices = narrow(slices.in_use()),
+            .pipes = pipes.in_use(),
+            .operations = narrow(ring->in_flight()),
+            .owners = ring->attached()};
+  }
+
+  std::string describe(const Holdings& held) const {
+    const std::pair<std::string_view, std::uint32_t> all[] = {
+        {"ring", options.index},         {"clients", held.client_connections},
+        {"exchanges", held.exchanges},   {"servers", held.upstream_connections},
+        {"leases", held.leases},         {"chunks", held.arena_chunks},
+        {"slices", held.slices},         {"pipes", held.pipes},
+        {"operations", held.operations},
+    };
+    std::string text;
+    for (const auto& [name, count] : all) {
+      if (!text.empty()) text += ' ';
+      text.append(name).append("=").append(std::to_string(count));
+    }
+    return text;
   }
 
   // The mailbox stays attached until it is destroyed; a wake-up of another ring may be in flight
@@ -273,6 +304,7 @@ unsigned Worker::run_once(base::Millis max_wait_ms) {
 void Worker::run() {
   while (!finished())
     run_once();
+  parts_->options.logger.log(base::LogLevel::debug, "holdings", parts_->describe(holdings()));
 }
 
 namespace {
@@ -296,6 +328,10 @@ void Worker::request_swap(RuntimeRef runtime) {
               {.kind = message_swap, .object = new RuntimeRef(std::move(runtime))});
 }
 
+void Worker::request_report() {
+  parts_->mailbox->post(nullptr, {.kind = message_report});
+}
+
 bool Worker::finished() const {
   return parts_->finished();
 }
@@ -310,15 +346,7 @@ const upstream::PoolCounters& Worker::pool_counters() const {
 }
 
 Worker::Holdings Worker::holdings() const {
-  auto narrow = [](std::size_t value) { return static_cast<std::uint32_t>(value); };
-  return {.client_connections = narrow(parts_->clients.in_use()),
-          .exchanges = narrow(parts_->exchanges.in_use()),
-          .upstream_connections = narrow(parts_->pools.sessions()),
-          .leases =
-              parts_->buffers->leased() + (parts_->large == nullptr ? 0 : parts_->large->leased()),
-          .arena_chunks = narrow(parts_->chunks.in_use()),
-          .slices = narrow(parts_->slices.in_use()),
-          .owners = parts_->ring->attached()};
+  return parts_->holdings();
 }
 
 bool may_want_large(config::BodyMover mover) {

@@ -67,6 +67,14 @@ void Ring::detach(Completer& owner) {
   --attached_;
 }
 
+std::uint64_t Ring::in_flight() const {
+  std::uint64_t sum = 0;
+  for (std::uint32_t slot = 0; slot < slots_touched_; ++slot) {
+    if (slots_[slot].owner != nullptr) sum += slots_[slot].owner->in_flight();
+  }
+  return sum;
+}
+
 std::uint64_t Ring::user_data(const Completer& owner, std::uint8_t kind) const {
   return pack_user_data(owner.slot_, slots_[owner.slot_].generation, kind);
 }

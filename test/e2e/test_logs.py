@@ -7,6 +7,44 @@ import signal
 from support import client, testcase, upstream, wire
 
 
+class Holdings(testcase.RingsideTest):
+    """SIGUSR2: each ring says what it holds."""
+
+    def report(self, ringside) -> dict[str, int]:
+        """The sum over both rings."""
+        before = len(ringside.lines)
+
+        def lines() -> list[str]:
+            return [line for line in ringside.lines[before:] if ' info holdings ' in line]
+
+        ringside.signal(signal.SIGUSR2)
+        self.assertTrue(upstream.wait_until(lambda: len(lines()) == 2), ringside.log())
+        self.assertEqual({re.search(r'ring=(\d+)', line).group(1) for line in lines()}, {'0', '1'})
+        total: dict[str, int] = {}
+        for line in lines():
+            for name, count in re.findall(r'(\w+)=(\d+)', line):
+                total[name] = total.get(name, 0) + int(count)
+        return total
+
+    def test_what_rings_hold(self) -> None:
+        ringside, server = self.start_pair(server='rings = 2', log='level = "debug"')
+        self.assertEqual(self.report(ringside)['clients'], 0)
+        with client.Client(ringside.port) as peer:
+            peer.get('/', method='POST', headers='Content-Length: 4\r\n')
+            self.assertTrue(server.wait_for(lambda s: s.connections))
+            held = self.report(ringside)
+            self.assertEqual([held['clients'], held['exchanges'], held['servers']], [1, 1, 1])
+            self.assertGreater(held['chunks'], 0)
+            peer.send(b'body')
+            self.assertEqual(peer.read_response().status, 200)
+        ringside.signal(signal.SIGTERM)
+        self.assertEqual(ringside.wait(), 0)
+        last = [line for line in ringside.lines if ' debug holdings ' in line]
+        self.assertEqual(len(last), 2, ringside.log())
+        for line in last:
+            self.assertRegex(line, r'clients=0 exchanges=0 servers=0 leases=0 chunks=0 slices=0 pipes=0 operations=0$')
+
+
 class AccessLog(testcase.RingsideTest):
     """One request, one record, whatever its bytes."""
 

@@ -267,6 +267,8 @@ void Simulation::check_holdings() {
         {"leases", held.leases},
         {"arena chunks", held.arena_chunks},
         {"slices", held.slices},
+        {"pipes in use", held.pipes},
+        {"operations that owe a completion", held.operations},
         // The mailbox stays attached to its ring until both go.
         {"owners of operations", held.owners - std::min(held.owners, 1U)}};
     for (const auto& [what, count] : all) {

@@ -96,6 +96,9 @@ class Worker {
   void request_stop();
   // From any thread: exchanges that begin from now on use `runtime`.
   void request_swap(RuntimeRef runtime);
+  // From any thread: log one line, `holdings`, with what this ring holds now. A ring whose mailbox
+  // is full, or that has finished, logs nothing.
+  void request_report();
 
   // Nothing is left: no connection, no operation in flight. The worker may be destroyed.
   bool finished() const;
@@ -104,10 +107,11 @@ class Worker {
   const WorkerCounters& counters() const;
   const upstream::PoolCounters& pool_counters() const;
 
-  // What is still held; all zero once finished (the simulator checks).
+  // What is still held; all zero once finished (the simulator checks), but for the mailbox among
+  // the owners. Of pipes, those in use: empty ones are kept.
   struct Holdings {
     std::uint32_t client_connections, exchanges, upstream_connections, leases, arena_chunks, slices,
-        owners;
+        pipes, operations, owners;
   };
   Holdings holdings() const;
 

@@ -85,6 +85,9 @@ class Ring {
   // a new owner.
   void detach(Completer& owner);
   std::uint32_t attached() const { return attached_; }
+  // Operations of all owners that still owe a completion. Looks at every slot that was ever used,
+  // so it is for reports, not for every turn.
+  std::uint64_t in_flight() const;
 
   // Operations. `owner` is attached. Memory that a send points to must stay until its completion
   // (for zero-copy: until the notification); msghdr, iovec and sockaddr only until the call of

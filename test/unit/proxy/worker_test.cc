@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "counting_allocator.h"
@@ -15,8 +16,12 @@
 namespace ringside::proxy {
 namespace {
 
-struct SilentLogger final : base::Logger {
-  void log(base::LogLevel, std::string_view, std::string_view) override {}
+// Keeps what the worker says of its holdings.
+struct HoldingsLogger final : base::Logger {
+  void log(base::LogLevel level, std::string_view event, std::string_view text) override {
+    if (event == "holdings") lines.emplace_back(level, text);
+  }
+  std::vector<std::pair<base::LogLevel, std::string>> lines;
 };
 
 // Counts; keeps the last record of the proxying listener. Allocates nothing.
@@ -109,7 +114,7 @@ class WorkerTest : public testing::Test {
       worker_->run_once(100);
     Worker::Holdings held = worker_->holdings();
     EXPECT_EQ(held.client_connections + held.exchanges + held.upstream_connections + held.leases +
-                  held.arena_chunks + held.slices,
+                  held.arena_chunks + held.slices + held.pipes + held.operations,
               0U);
   }
 
@@ -140,7 +145,7 @@ class WorkerTest : public testing::Test {
     return {out, receive(fd, out, sizeof out)};
   }
 
-  SilentLogger logger_;
+  HoldingsLogger logger_;
   Records records_;
   net::Address web_;
   std::uint16_t origin_port_ = 0;
@@ -216,6 +221,30 @@ TEST_F(WorkerTest, an_exchange_keeps_the_configuration_that_it_began_with) {
   expected_end_ = "changed";
   std::string rest = get(client, "/up/x");
   EXPECT_TRUE(rest.ends_with("changed")) << rest;
+}
+
+TEST_F(WorkerTest, reports_what_it_holds) {
+  auto report = [&] {
+    logger_.lines.clear();
+    worker_->request_report();
+    for (int turns = 0; logger_.lines.empty() && turns < 100; ++turns)
+      worker_->run_once(10);
+    return logger_.lines.empty() ? std::string("nothing") : logger_.lines[0].second;
+  };
+  // Two listeners and the mailbox.
+  EXPECT_EQ(report(),
+            "ring=0 clients=0 exchanges=0 servers=0 leases=0 chunks=0 slices=0 pipes=0 "
+            "operations=3");
+  EXPECT_EQ(logger_.lines[0].first, base::LogLevel::info);
+  int client = connect();
+  send(client, "POST /up/x HTTP/1.1\r\nHost: a.test\r\nContent-Length: 4\r\n\r\n");
+  while (worker_->holdings().exchanges < 2)  // its own, and that of the origin
+    worker_->run_once(1);
+  std::string busy = report();
+  EXPECT_TRUE(busy.starts_with("ring=0 clients=2 exchanges=2 servers=1 leases=0 ")) << busy;
+  Worker::Holdings held = worker_->holdings();
+  EXPECT_GT(held.arena_chunks, 0U);
+  EXPECT_GT(held.operations, 3U);
 }
 
 TEST_F(WorkerTest, says_why_an_exchange_ended) {

@@ -46,6 +46,26 @@ TEST_F(RingTest, an_operation_is_in_flight_until_it_completes) {
   EXPECT_EQ(owner.seen, (std::vector<Seen>{{7, 5}}));
 }
 
+TEST_F(RingTest, counts_the_operations_of_all_owners) {
+  Owner first(*ring_);
+  EXPECT_EQ(ring_->in_flight(), 0U);
+  {
+    Owner second(*ring_);
+    ring_->nop(first, 1);
+    ring_->nop(second, 1);
+    ring_->nop(second, 2);
+    EXPECT_EQ(ring_->in_flight(), 3U);
+    submit();
+    kernel_.complete(kernel_.next_submitted().user_data, 0);
+    ring_->run_once(0);
+    EXPECT_EQ(ring_->in_flight(), 2U);
+    kernel_.complete(kernel_.next_submitted().user_data, 0);
+    kernel_.complete(kernel_.next_submitted().user_data, 0);
+    ring_->run_once(0);
+  }
+  EXPECT_EQ(ring_->in_flight(), 0U) << "a slot that is free again";
+}
+
 TEST_F(RingTest, more_keeps_an_operation_in_flight) {
   Owner owner(*ring_);
   ring_->nop(owner, 1);
