@@ -116,6 +116,20 @@ def e2e(_: bool) -> Outcome:
     return outcome
 
 
+def soak(_: bool) -> Outcome:
+    """The short form; the long one is test/soak/soak --minutes 30."""
+    outcome = build('release')
+    if outcome.failed:
+        return outcome
+    outcome.add(python_tests('soak-rules', 'soak'))
+    # It prints its results as the runner does. The limit bounds a hang on a slow machine.
+    done = run('soak', sys.executable, '-B', 'test/soak/soak', seconds=600)
+    found = read_finished('soak', done, read_runner_output(done.text))
+    outcome.add(found)
+    outcome.facts['soak'] = 'yes' if found.passed and not found.failed else 'no'
+    return outcome
+
+
 def simulation(program: pathlib.Path, name: str, *arguments: str) -> bool:
     done = run(name, program, *arguments, seconds=900, env=SANITIZER_ENV)
     if done.status != 0:

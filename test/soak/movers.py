@@ -18,7 +18,7 @@ from collections.abc import Iterator
 TEST_ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TEST_ROOT), str(pathlib.Path(__file__).resolve().parent)]
 
-import bodies  # noqa: E402
+import large_bodies  # noqa: E402
 from support import proxy  # noqa: E402
 
 MOVERS = ('auto', 'copy', 'large', 'bundle', 'splice', 'zero_copy')
@@ -38,17 +38,17 @@ class Failure(Exception):
 
 def serve_tunnel(sock: socket.socket, size: int, rest: bytes) -> None:
     sock.sendall(b'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n')
-    sender = threading.Thread(target=bodies.send, args=(sock, DOWN, size, False))
+    sender = threading.Thread(target=large_bodies.send, args=(sock, DOWN, size, False))
     sender.start()
-    sink = bodies.Sink('length', size)
-    bodies.receive(sock, sink, rest, size, lambda _: None)
+    sink = large_bodies.Sink('length', size)
+    large_bodies.receive(sock, sink, rest, size, lambda _: None)
     sender.join()
     sock.sendall(sink.hexdigest().encode())
 
 
 def serve_one(sock: socket.socket) -> bool:
     """False: the connection is to be closed."""
-    head, rest = bodies.read_head(sock)
+    head, rest = large_bodies.read_head(sock)
     if not head:
         return False
     kind, framing, size = head.split(' ')[1].strip('/').split('/')
@@ -56,13 +56,13 @@ def serve_one(sock: socket.socket) -> bool:
         serve_tunnel(sock, int(size), rest)
         return False
     if kind == 'up':
-        sink = bodies.Sink(framing, int(size))
-        bodies.receive(sock, sink, rest, int(size), lambda _: None)
+        sink = large_bodies.Sink(framing, int(size))
+        large_bodies.receive(sock, sink, rest, int(size), lambda _: None)
         sock.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n' + sink.hexdigest().encode())
         return True
     field = {'length': f'Content-Length: {size}', 'chunked': 'Transfer-Encoding: chunked', 'close': 'Connection: close'}
     sock.sendall(f'HTTP/1.1 200 OK\r\n{field[framing]}\r\n\r\n'.encode())
-    bodies.send(sock, DOWN, int(size), framing == 'chunked')
+    large_bodies.send(sock, DOWN, int(size), framing == 'chunked')
     return framing != 'close'
 
 
@@ -105,7 +105,7 @@ class Run:
         self.deadline = time.monotonic() + seconds
         self._said = 0.0
 
-    def progress(self, name: str, size: int) -> bodies.Progress:
+    def progress(self, name: str, size: int) -> large_bodies.Progress:
         self._said = time.monotonic()
 
         def say(got: int) -> None:
@@ -120,16 +120,16 @@ class Run:
 
 
 def expect(name: str, got: str, seed: int, size: int) -> None:
-    if got != bodies.digest(seed, size):
+    if got != large_bodies.digest(seed, size):
         raise Failure(f'{name}: the body is not what was sent')
 
 
 def download(sock: socket.socket, name: str, framing: str, size: int, run: Run) -> None:
     sock.sendall(f'GET /down/{framing}/{size} HTTP/1.1\r\nHost: a.test\r\n\r\n'.encode())
-    head, rest = bodies.read_head(sock)
+    head, rest = large_bodies.read_head(sock)
     # Without a length it comes in chunks, whatever the server did.
-    sink = bodies.Sink('length' if 'content-length' in head.lower() else 'chunked', size)
-    bodies.receive(sock, sink, rest, size, run.progress(name, size))
+    sink = large_bodies.Sink('length' if 'content-length' in head.lower() else 'chunked', size)
+    large_bodies.receive(sock, sink, rest, size, run.progress(name, size))
     if not sink.done or sink.size != size:
         raise Failure(f'{name}: {sink.size} of {size} bytes')
     expect(name, sink.hexdigest(), DOWN, size)
@@ -138,8 +138,8 @@ def download(sock: socket.socket, name: str, framing: str, size: int, run: Run) 
 def upload(sock: socket.socket, name: str, framing: str, size: int, run: Run) -> None:
     field = 'Transfer-Encoding: chunked' if framing == 'chunked' else f'Content-Length: {size}'
     sock.sendall(f'POST /up/{framing}/{size} HTTP/1.1\r\nHost: a.test\r\n{field}\r\n\r\n'.encode())
-    bodies.send(sock, UP, size, framing == 'chunked')
-    _, rest = bodies.read_head(sock)
+    large_bodies.send(sock, UP, size, framing == 'chunked')
+    _, rest = large_bodies.read_head(sock)
     while len(rest) < 64 and (more := sock.recv(64)):
         rest += more
     run.progress(name, size)(size)
@@ -149,17 +149,17 @@ def upload(sock: socket.socket, name: str, framing: str, size: int, run: Run) ->
 def tunnel(sock: socket.socket, name: str, _: str, size: int, run: Run) -> None:
     sock.sendall(f'GET /tunnel/both/{size} HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\n'
                  'Upgrade: raw\r\n\r\n'.encode())
-    _, rest = bodies.read_head(sock)
-    sender = threading.Thread(target=bodies.send, args=(sock, UP, size, False))
+    _, rest = large_bodies.read_head(sock)
+    sender = threading.Thread(target=large_bodies.send, args=(sock, UP, size, False))
     sender.start()
-    sink = bodies.Sink('length', size)
+    sink = large_bodies.Sink('length', size)
     progress = run.progress(name, size)
     early = min(len(rest), size)
     tail = rest[early:]
     # Behind the body comes the server's digest of ours, perhaps in the same piece.
     left = size - early
     sink.feed(memoryview(rest[:early]))
-    buffer = memoryview(bytearray(bodies.MIB))
+    buffer = memoryview(bytearray(large_bodies.MIB))
     while left:
         count = sock.recv_into(buffer, min(left, len(buffer)))
         if count == 0:
