@@ -50,7 +50,7 @@ void read_all(Context& context, const Documents& documents, Snapshot& snapshot) 
   Section root(context, "the configuration", roots);
   root.allow("include");
   root.allow("site");
-  Draft draft{context, snapshot, {}, {}, {}};
+  Draft draft{context, snapshot, {}, {}, {}, {}};
 
   Section server = root.sub("server", "[server]");
   Section timeouts = root.sub("timeouts", "[timeouts]");
@@ -58,6 +58,7 @@ void read_all(Context& context, const Documents& documents, Snapshot& snapshot) 
   Section log = root.sub("log", "[log]");
   Section forwarding = root.sub("forwarding", "[forwarding]");
   Section listens = root.sub("listen", "[listen]");
+  Section tls = root.sub("tls", "[tls]");
   Section upstreams = root.sub("upstream", "[upstream]");
   root.finish();
 
@@ -67,6 +68,7 @@ void read_all(Context& context, const Documents& documents, Snapshot& snapshot) 
   check_watermark(context, limits, snapshot);
   read_log(log, snapshot.log);
   read_forwarding(forwarding, snapshot.forwarding);
+  read_tls_entries(tls, draft);
   read_listens(listens, draft);
   read_upstreams(upstreams, draft);
   read_sites(context, roots, draft);

@@ -15,6 +15,7 @@ namespace ringside::config {
 struct Places {
   std::vector<Place> listens;                 // like Snapshot::listens
   std::vector<std::vector<Place>> addresses;  // one a listen's address
+  std::vector<Place> tls;                     // like Snapshot::tls
   std::vector<Place> upstreams;
   std::vector<std::vector<Place>> servers;  // one an upstream's server
   std::vector<Place> sites;
@@ -29,6 +30,7 @@ struct Draft {
   Places places;
   std::map<std::string, std::uint32_t, std::less<>> listen_names;
   std::map<std::string, std::uint32_t, std::less<>> upstream_names;
+  std::map<std::string, std::uint32_t, std::less<>> tls_names;
 };
 
 // A named value, or "0"/"none" where there may be none.
@@ -53,6 +55,26 @@ void read_rate(Section& section, std::string_view key, std::uint64_t& out, std::
 // A list of strings; one string stands for a list of one. Empty strings and lists are mistakes.
 std::vector<std::pair<std::string, Value>> read_texts(const Value& value);
 
+// One of several words that stand for something. Reports any other and returns nothing then.
+template <typename T>
+std::optional<T> choice(const Value& value,
+                        const std::vector<std::pair<std::string_view, T>>& words) {
+  std::vector<std::string_view> names;
+  names.reserve(words.size());
+  for (const auto& [name, meaning] : words)
+    names.push_back(name);
+  const auto text = value.text(join({"one of ", quote_list(names)}));
+  if (!text) return std::nullopt;
+  for (const auto& [name, meaning] : words) {
+    if (*text == name) return meaning;
+  }
+  value.complain(join({"cannot be ", quote(*text)}), suggest(*text, names));
+  return std::nullopt;
+}
+
+// The name of a file; a relative one is made relative to the folder of the file that it stands in.
+void read_path(Section& section, std::string_view key, std::string& out);
+
 // Sections (settings.cc).
 void read_server(Section& section, Server& server);
 void read_timeouts(Section& section, Timeouts& timeouts);
@@ -67,6 +89,9 @@ void read_forwarding(Section& section, Forwarding& forwarding);
 void read_listens(Section& names, Draft& draft);
 void read_upstreams(Section& names, Draft& draft);
 void read_site(Section& section, Draft& draft);
+
+// [tls.NAME] (tls.cc).
+void read_tls_entries(Section& names, Draft& draft);
 
 // [[site.route]] (routes.cc).
 void read_route(Section& section, Draft& draft, Site& site);

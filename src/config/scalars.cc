@@ -1,4 +1,5 @@
 #include <array>
+#include <filesystem>
 #include <limits>
 
 #include "readers.h"
@@ -92,6 +93,20 @@ void read_text(Section& section, std::string_view key, std::string& out) {
   if (const auto value = section.take(key)) {
     if (auto text = value->text()) out = std::move(*text);
   }
+}
+
+void read_path(Section& section, std::string_view key, std::string& out) {
+  const auto value = section.take(key);
+  if (!value) return;
+  const auto text = value->text();
+  if (!text) return;
+  if (text->empty() || text->find('\0') != std::string::npos) {
+    return value->complain("has no usable file name");
+  }
+  // Text from nowhere ("<stdin>") has no folder either.
+  const std::string& file = value->place().file;
+  const bool placed = text->front() != '/' && !file.starts_with('<');
+  out = placed ? (std::filesystem::path(file).parent_path() / *text).string() : *text;
 }
 
 void read_flag(Section& section, std::string_view key, bool& out) {

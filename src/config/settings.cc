@@ -84,22 +84,6 @@ void read_body_limits(Section& section, Limits& limits) {
   read_size(section, "buffered_bytes", limits.buffered_bytes_max, 4096U, 1024 * mebibyte);
 }
 
-template <typename T>
-std::optional<T> choice(const Value& value,
-                        const std::vector<std::pair<std::string_view, T>>& words) {
-  std::vector<std::string_view> names;
-  names.reserve(words.size());
-  for (const auto& [name, meaning] : words)
-    names.push_back(name);
-  const auto text = value.text(join({"one of ", quote_list(names)}));
-  if (!text) return std::nullopt;
-  for (const auto& [name, meaning] : words) {
-    if (*text == name) return meaning;
-  }
-  value.complain(join({"cannot be ", quote(*text)}), suggest(*text, names));
-  return std::nullopt;
-}
-
 std::optional<Log::Access> access_format(const Value& value) {
   return choice<Log::Access>(value, {{"json", Log::Access::json},
                                      {"combined", Log::Access::combined},

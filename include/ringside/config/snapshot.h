@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "ringside/config/tls.h"
+
 namespace ringside::config {
 
 using Millis = std::uint64_t;
@@ -191,6 +193,7 @@ struct Snapshot {
   Log log;
   Forwarding forwarding;
   std::vector<Listen> listens;
+  std::vector<Tls> tls;
   std::vector<Upstream> upstreams;
   std::vector<Site> sites;
 };
