@@ -1,0 +1,57 @@
+// Loads the files of an entry again when they change.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ringside/tls/credentials.h"
+
+namespace ringside::tls {
+
+// Owner and thread: the control thread. It compares what stat says of each file, so it may be
+// polled on a timer, or whenever inotify reports one of `files`.
+class CredentialsWatcher {
+ public:
+  enum class Outcome : std::uint8_t {
+    unchanged,
+    replaced,  // `current` is a new set
+    refused,   // a file changed and the new set is not good: `current` is still the old one
+  };
+  struct Report {
+    Outcome outcome = Outcome::unchanged;
+    std::vector<std::string> errors;  // of `refused`; told once for each change of the files
+    std::vector<std::string> warnings;
+  };
+
+  // `loaded` was made by load_credentials. A change between its loading and this call is noticed
+  // only with the next one, so make the watcher first where that matters: `loaded` may be null, and
+  // the first `poll` loads then.
+  CredentialsWatcher(config::Tls config, std::shared_ptr<const Credentials> loaded);
+
+  // Loads everything when a file has changed since the last call. Blocks on the file system.
+  Report poll(UnixSeconds now);
+
+  // The newest set that was good; null only when there never was one.
+  const std::shared_ptr<const Credentials>& current() const { return current_; }
+  std::vector<std::string> files() const { return files_of(config_); }
+
+ private:
+  // All zero for a file that is not there.
+  struct Stamp {
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+    std::int64_t size = 0;
+    std::int64_t modified_s = 0;
+    std::int64_t modified_ns = 0;
+    friend bool operator==(const Stamp&, const Stamp&) = default;
+  };
+  std::vector<Stamp> stamps() const;
+
+  config::Tls config_;
+  std::shared_ptr<const Credentials> current_;
+  std::vector<Stamp> seen_;
+};
+
+}  // namespace ringside::tls
