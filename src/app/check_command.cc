@@ -7,12 +7,13 @@
 #include "cpu_count.h"
 #include "resources.h"
 #include "sizing_sheet.h"
+#include "tls_files.h"
 
 namespace ringside::app {
 
 int check_command(const Arguments& arguments) {
   const config::SnapshotRef snapshot = load_or_complain(arguments.config);
-  if (snapshot == nullptr) return exit_config;
+  if (snapshot == nullptr || !check_tls_files(*snapshot)) return exit_config;
 
   // `run` raises the limit, so that is what counts.
   raise_descriptor_limit();
