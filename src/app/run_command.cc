@@ -20,6 +20,7 @@
 #include "name_resolver.h"
 #include "resources.h"
 #include "ring_threads.h"
+#include "tls_files.h"
 
 namespace ringside::app {
 namespace {
@@ -116,6 +117,10 @@ int serve(const config::SnapshotRef& snapshot, const Plan& plan, control::LogWri
 int run_command(const Arguments& arguments) {
   const config::SnapshotRef snapshot = load_or_complain(arguments.config);
   if (snapshot == nullptr) return exit_config;
+  if (const std::string unserved = unserved_tls(*snapshot); !unserved.empty()) {
+    complain(unserved);
+    return exit_config;
+  }
 
   const int signals = block_signals();
   if (signals < 0) {

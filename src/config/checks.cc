@@ -116,6 +116,17 @@ void warn_of_shadowed(Draft& draft, const Site& site, const std::vector<Place>& 
   }
 }
 
+void check_tls(Draft& draft) {
+  const Snapshot& snapshot = draft.snapshot;
+  for (std::uint32_t i = 0; i < snapshot.tls.size(); ++i) {
+    const bool used = std::any_of(snapshot.listens.begin(), snapshot.listens.end(),
+                                  [&](const Listen& listen) { return listen.tls == i; });
+    if (used) continue;
+    draft.context.reporter.warning(
+        draft.places.tls[i], join({"no listener uses the entry [tls.", snapshot.tls[i].name, "]"}));
+  }
+}
+
 void check_upstreams(Draft& draft) {
   const Snapshot& snapshot = draft.snapshot;
   std::set<std::uint32_t> used;
@@ -141,6 +152,7 @@ void check_whole(Draft& draft) {
     check_routes(draft, draft.snapshot.sites[i], draft.places.routes[i]);
     warn_of_shadowed(draft, draft.snapshot.sites[i], draft.places.routes[i]);
   }
+  check_tls(draft);
   check_upstreams(draft);
 }
 

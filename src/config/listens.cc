@@ -8,6 +8,22 @@ namespace {
 
 constexpr std::size_t name_bytes_max = 64;
 
+void read_listen_tls(Section& section, Draft& draft, Listen& listen) {
+  const auto value = section.take("tls");
+  if (!value) return;
+  const auto name = value->text(R"(the NAME of a [tls.NAME])");
+  if (!name) return;
+  if (const auto found = draft.tls_names.find(*name); found != draft.tls_names.end()) {
+    listen.tls = found->second;
+    return;
+  }
+  std::vector<std::string_view> names;
+  for (const auto& [known, index] : draft.tls_names)
+    names.push_back(known);
+  value->complain(join({"names ", quote(*name), ", but there is no [tls.", *name, "]"}),
+                  names.empty() ? std::string() : suggest(*name, names));
+}
+
 void read_listen(const Value& value, Draft& draft) {
   Listen listen;
   listen.name = value.name();
@@ -29,6 +45,7 @@ void read_listen(const Value& value, Draft& draft) {
     }
   }
   read_count(section, "backlog", listen.backlog, 1, 65'535);
+  read_listen_tls(section, draft, listen);
   section.finish();
   draft.snapshot.listens.push_back(std::move(listen));
   draft.places.listens.push_back(value.place());

@@ -90,8 +90,9 @@ void read_listens(Section& names, Draft& draft);
 void read_upstreams(Section& names, Draft& draft);
 void read_site(Section& section, Draft& draft);
 
-// [tls.NAME] (tls.cc).
+// [tls.NAME] and [upstream.NAME.tls] (tls.cc).
 void read_tls_entries(Section& names, Draft& draft);
+void read_upstream_tls(Section& section, UpstreamTls& tls);
 
 // [[site.route]] (routes.cc).
 void read_route(Section& section, Draft& draft, Site& site);

@@ -176,6 +176,31 @@ void read_tls(const Value& value, Draft& draft) {
 
 }  // namespace
 
+void read_upstream_tls(Section& section, UpstreamTls& tls) {
+  read_flag(section, "verify", tls.verify);
+  read_path(section, "ca", tls.ca);
+  read_text(section, "server_name", tls.server_name);
+  read_path(section, "cert", tls.cert);
+  read_path(section, "key", tls.key);
+  read_versions(section, tls.min_version, tls.max_version);
+  read_ktls(section, tls.ktls);
+  const auto cert = section.take("cert");
+  const auto key = section.take("key");
+  if (cert && !key) cert->complain("does nothing without key");
+  if (key && !cert) key->complain("does nothing without cert");
+  if (const auto name = section.take("server_name"); name && tls.server_name.empty()) {
+    name->complain("is empty", "leave it out to take the server's own");
+  }
+  if (tls.verify) {
+    section.finish();
+    return;
+  }
+  if (const auto ca = section.take("ca")) ca->complain("does nothing with verify = false");
+  section.take("verify")->warn(
+      "is false: whoever is between here and the servers can read and change everything");
+  section.finish();
+}
+
 void read_tls_entries(Section& names, Draft& draft) {
   for (const Named& entry : names.all()) {
     if (!check_name(entry, "tls")) continue;

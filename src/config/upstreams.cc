@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "addresses.h"
 #include "readers.h"
 
@@ -7,9 +9,24 @@ namespace {
 constexpr std::uint32_t weight_max = 1000;
 constexpr std::uint32_t connections_max = 1'000'000;
 
+// Takes "https://" off; the port is 443 unless one is given.
+Parsed<Endpoint> parse_server(std::string_view text, bool& tls) {
+  static constexpr std::string_view scheme = "https://";
+  tls = text.starts_with(scheme);
+  if (!tls) return parse_endpoint(text, EndpointUse::server);
+  const std::string_view rest = text.substr(scheme.size());
+  if (const std::size_t slash = rest.find('/'); slash != std::string_view::npos) {
+    return std::unexpected(
+        Complaint{join({"has ", quote(text), ", which has a path"}),
+                  join({"did you mean ", quote(join({scheme, rest.substr(0, slash)})), "?"})});
+  }
+  const bool has_port = !rest.ends_with(']') && rest.contains(':');
+  return parse_endpoint(has_port ? std::string(rest) : join({rest, ":443"}), EndpointUse::server);
+}
+
 void add_server(Upstream& upstream, std::vector<Place>& places, UpstreamServer server,
                 const std::string& address, const Value& at) {
-  auto endpoint = parse_endpoint(address, EndpointUse::server);
+  auto endpoint = parse_server(address, server.tls);
   if (!endpoint) {
     at.complain(endpoint.error());
     return;
@@ -84,6 +101,15 @@ void read_upstream(const Value& value, Draft& draft) {
     for (const Value& element : servers->elements()) {
       read_server_entry(element, default_connections, upstream, places);
     }
+  }
+  Section tls = section.sub("tls", join({"[upstream.", value.name(), ".tls]"}));
+  read_upstream_tls(tls, upstream.tls);
+  const bool any_tls = std::any_of(upstream.servers.begin(), upstream.servers.end(),
+                                   [](const UpstreamServer& server) { return server.tls; });
+  if (tls.exists() && !any_tls && !upstream.servers.empty()) {
+    draft.context.reporter.problem(
+        tls.place(), join({tls.title(), " does nothing, since no server is spoken to over TLS"}),
+        R"(like servers = ["https://10.0.0.1:8443"])");
   }
   section.finish();
   draft.snapshot.upstreams.push_back(std::move(upstream));

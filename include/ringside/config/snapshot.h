@@ -90,12 +90,14 @@ struct Listen {
   std::string name;
   std::vector<Endpoint> addresses;  // never Kind::name
   std::uint32_t backlog = 4096;
+  std::optional<std::uint32_t> tls;  // index into Snapshot::tls; absent: clear text
 };
 
 struct UpstreamServer {
   Endpoint endpoint;
   std::uint32_t weight = 1;           // 1..1000
   std::uint32_t connections_max = 0;  // over all rings; 0: none
+  bool tls = false;                   // "https://"
 };
 
 struct Upstream {
@@ -107,6 +109,7 @@ struct Upstream {
   Millis idle_timeout_ms = 60'000;
   Millis resolve_interval_ms = 30'000;  // names are looked up again this often
   Timeouts timeouts;                    // connect, response_header, queue, body_idle count here
+  UpstreamTls tls;                      // for the servers that have it
 };
 
 // A value with variables, compiled: literal text, then a variable, and so on. "{{" is a literal

@@ -134,8 +134,8 @@ TEST(ConfigUpstream, Mistakes) {
   EXPECT_EQ(server("app:0").size(), 1U);
   EXPECT_EQ(server("-app:80").size(), 1U);
   EXPECT_EQ(server("1.2.3.4.5:80").size(), 1U);
-  EXPECT_EQ(server("https://app/"), Lines{"t.toml:2:12: \"servers\" has \"https://app/\", which is "
-                                          "a URL, not an address (\"app\")"});
+  EXPECT_EQ(server("http://app/"), Lines{"t.toml:2:12: \"servers\" has \"http://app/\", which is "
+                                         "a URL, not an address (\"app\")"});
   EXPECT_EQ(problems(complete("[upstream.x]\n")),
             Lines{"t.toml:1:1: [upstream.x] has no servers (like servers = [\"10.0.0.1:8080\"])"});
   EXPECT_EQ(problems(complete("[upstream.x]\nservers = []\n")).size(), 1U);

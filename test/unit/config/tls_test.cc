@@ -3,10 +3,11 @@
 namespace ringside::config {
 namespace {
 
-// One entry, whose keys begin at line 2.
+// One entry, whose keys begin at line 2, and a listener that uses it.
 std::string entry(std::string_view keys) {
   return complete("[tls.a]\n" + std::string(keys) +
-                  "certificates = [{ cert = \"/c.pem\", key = \"/k.pem\" }]\n");
+                  "certificates = [{ cert = \"/c.pem\", key = \"/k.pem\" }]\n"
+                  "[listen.s]\naddress = \"127.0.0.1:1\"\ntls = \"a\"\n");
 }
 
 Lines of(std::string_view keys) {
@@ -166,6 +167,87 @@ TEST(ConfigTls, AllMistakesTogether) {
                    "t.toml:3:1: unknown key \"polcy\" in [tls.a] (did you mean \"policy\"?)",
                    "t.toml:4:22: \"client_certificate\" cannot be \"yes\" (one of \"off\", "
                    "\"optional\", \"required\")"}));
+}
+
+TEST(ConfigTls, AListenerNamesItsEntry) {
+  const auto snapshot = good(entry(""));
+  ASSERT_EQ(snapshot->listens.size(), 2U);
+  EXPECT_EQ(snapshot->listens[0].tls, 0U);
+  EXPECT_EQ(snapshot->listens[1].tls, std::nullopt);
+  const std::string two = "[tls.site]\ncertificates = [{ cert = \"/c\", key = \"/k\" }]\n";
+  EXPECT_EQ(problems(complete(two + "[listen.s]\naddress = \"[::1]:1\"\ntls = \"sita\"\n")),
+            Lines{"t.toml:5:7: \"tls\" names \"sita\", but there is no [tls.sita] (did you mean "
+                  "\"site\"?)"});
+  EXPECT_EQ(problems(complete("[listen.s]\naddress = \"[::1]:1\"\ntls = true\n")),
+            Lines{"t.toml:3:7: \"tls\" must be the NAME of a [tls.NAME], not true or false"});
+  EXPECT_EQ(warnings(complete(two)), Lines{"t.toml:1:1: no listener uses the entry [tls.site]"});
+}
+
+// An upstream whose servers are at line 2.
+std::string upstream(std::string_view servers, std::string_view tls = {}) {
+  return "[upstream.u]\nservers = " + std::string(servers) + "\n" + std::string(tls) + R"(
+[listen.w]
+address = "127.0.0.1:0"
+[[site]]
+hosts = ["base.test"]
+[[site.route]]
+path = "/*"
+upstream = "u"
+)";
+}
+
+TEST(ConfigTls, ServersOverTls) {
+  const auto snapshot = good(upstream(
+      R"(["https://a.test:8443", "https://b.test", "https://[::1]", "https://10.0.0.1:1", "c.test:80"])",
+      R"([upstream.u.tls]
+ca = "/ca.pem"
+server_name = "x.test"
+cert = "/c.pem"
+key = "/k.pem"
+min_version = "1.3"
+max_version = "1.3"
+ktls = "off"
+)"));
+  ASSERT_EQ(snapshot->upstreams.size(), 1U);
+  const Upstream& read = snapshot->upstreams[0];
+  ASSERT_EQ(read.servers.size(), 5U);
+  EXPECT_EQ(read.servers[0].endpoint.text, "a.test:8443");
+  EXPECT_EQ(read.servers[1].endpoint.text, "b.test:443");
+  EXPECT_EQ(read.servers[2].endpoint.host, "::1");
+  EXPECT_EQ(read.servers[2].endpoint.port, 443);
+  EXPECT_EQ(read.servers[3].endpoint.kind, Endpoint::Kind::ipv4);
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_TRUE(read.servers[i].tls) << i;
+  EXPECT_FALSE(read.servers[4].tls);
+  EXPECT_TRUE(read.tls.verify);
+  EXPECT_EQ(read.tls.ca, "/ca.pem");
+  EXPECT_EQ(read.tls.server_name, "x.test");
+  EXPECT_EQ(read.tls.cert, "/c.pem");
+  EXPECT_EQ(read.tls.key, "/k.pem");
+  EXPECT_EQ(read.tls.min_version, TlsVersion::tls13);
+  EXPECT_EQ(read.tls.max_version, TlsVersion::tls13);
+  EXPECT_EQ(read.tls.ktls, KernelTls::off);
+}
+
+TEST(ConfigTls, MistakesAboutServersOverTls) {
+  EXPECT_EQ(problems(upstream(R"("https://a/")")),
+            Lines{"t.toml:2:11: \"servers\" has \"https://a/\", which has a path (did you mean "
+                  "\"https://a\"?)"});
+  EXPECT_EQ(
+      problems(upstream(R"("a:1")", "[upstream.u.tls]\n")),
+      Lines{"t.toml:3:1: [upstream.u.tls] does nothing, since no server is spoken to over TLS "
+            "(like servers = [\"https://10.0.0.1:8443\"])"});
+  EXPECT_EQ(
+      problems(upstream(R"("https://a")", "tls = { cert = \"/c\", server_name = \"\" }\n")),
+      (Lines{"t.toml:3:16: \"cert\" does nothing without key",
+             "t.toml:3:36: \"server_name\" is empty (leave it out to take the server's own)"}));
+  EXPECT_EQ(
+      problems(upstream(R"("https://a")", "tls = { key = \"/k\", verify = false, ca = \"/x\" }\n")),
+      (Lines{"t.toml:3:15: \"key\" does nothing without cert",
+             "t.toml:3:42: \"ca\" does nothing with verify = false"}));
+  EXPECT_EQ(warnings(upstream(R"("https://a")", "tls = { verify = false }\n")),
+            Lines{"t.toml:3:18: \"verify\" is false: whoever is between here and the servers can "
+                  "read and change everything"});
 }
 
 }  // namespace
