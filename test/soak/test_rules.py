@@ -193,14 +193,19 @@ class Trends(unittest.TestCase):
         self.assertTrue(trend.of(self.noise(60, leak=-400), 0).flat)
 
     def test_one_thread_more_is_found(self) -> None:
-        self.assertTrue(trend.of([3.0] * 30, 0).flat)
-        self.assertFalse(trend.of([3.0] * 20 + [4.0] * 10, 0).flat)
+        self.assertTrue(trend.of([3.0] * 30, 0, trend.STEADY).flat)
+        self.assertFalse(trend.of([3.0] * 20 + [4.0] * 10, 0, trend.STEADY).flat)
+
+    def test_steady_figures_have_no_spread(self) -> None:
+        line = [float(i) for i in range(300)]
+        self.assertFalse(trend.of(line, 190, trend.STEADY).flat)
+        self.assertTrue(trend.of(line, 210, trend.STEADY).flat)
 
     def test_jumpy_figures_need_samples(self) -> None:
         line = [float(i) for i in range(60)]
-        self.assertFalse(trend.of(line, 0, jumpy=True).flat)
-        self.assertFalse(trend.of(line[:20], 0, jumpy=True).judged)
-        self.assertTrue(trend.of(line[:20], 0, jumpy=True).flat)
+        self.assertFalse(trend.of(line, 0, trend.JUMPY).flat)
+        self.assertFalse(trend.of(line[:20], 0, trend.JUMPY).judged)
+        self.assertTrue(trend.of(line[:20], 0, trend.JUMPY).flat)
 
     def test_too_few_samples_are_an_error(self) -> None:
         with self.assertRaises(ValueError):
