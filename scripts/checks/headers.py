@@ -13,11 +13,19 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
+def quoted(header: pathlib.Path) -> list[str]:
+    """Where its quoted includes are found: beside it, and for unit tests in the folder that they test."""
+    places = [header.parent]
+    if header.parts[:2] == ('test', 'unit'):
+        places.append(pathlib.Path('src', *header.parts[2:-1]))
+    return [argument for place in places for argument in ('-iquote', str(place))]
+
+
 def compile_alone(header: pathlib.Path) -> str:
     """Empty when it compiles; else what the compiler says."""
     command = ['clang++-19', '-std=c++23', '-fsyntax-only', '-Wall', '-Wextra', '-Werror',
-               '-Wno-pragma-once-outside-header', '-Wno-unused-const-variable', '-Iinclude', '-iquote', str(header.parent), '-x', 'c++',
-               str(header)]
+               '-Wno-pragma-once-outside-header', '-Wno-unused-const-variable', '-Iinclude', *quoted(header),
+               '-x', 'c++', str(header)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     return '' if done.returncode == 0 else f'{header}:\n{done.stderr}'
 

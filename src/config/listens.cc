@@ -18,6 +18,7 @@ void read_listen_tls(Section& section, Draft& draft, Listen& listen) {
     return;
   }
   std::vector<std::string_view> names;
+  names.reserve(draft.tls_names.size());
   for (const auto& [known, index] : draft.tls_names)
     names.push_back(known);
   value->complain(join({"names ", quote(*name), ", but there is no [tls.", *name, "]"}),
