@@ -39,7 +39,7 @@ def lab(_: bool) -> Outcome:
         if not any(name.startswith(needed) for name in names):
             print(f'  FAIL lab: there is no target {needed}')
             outcome.failed.append(f'lab.{needed} (the target is missing)')
-    done = run('lab', 'scripts/lab', '--timeout', str(SECONDS), '--memory', '768M', '--', 'bash', '-c', script(),
+    done = run('lab', 'scripts/lab', '--timeout', str(SECONDS), '--memory', '1536M', '--', 'bash', '-c', script(),
                seconds=SECONDS + 60,
                env={'RINGSIDE_TEST_SLOWDOWN': '5', 'PYTHONDONTWRITEBYTECODE': '1',
                     'RINGSIDE': str(ROOT / 'build' / 'ringside')})

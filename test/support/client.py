@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import socket
 import time
 
@@ -100,6 +101,28 @@ class Client:
             while left > 0 and self.ended is None and len(self.received) < wanted:
                 self.read_some(left)
                 left = deadline - time.monotonic()
+
+    def read_large_body(self, size: int, *, seconds: float = 10.0) -> str:
+        """The SHA-256 of the `size` bytes behind the next head, none of which is kept."""
+        deadline = time.monotonic() + seconds * slowdown()
+        while b'\r\n\r\n' not in self.received:
+            if not self.read_some(deadline - time.monotonic()):
+                raise AssertionError(f'no head ({self.ended or "time is up"}); got {bytes(self.received[:300])!r}')
+        body = bytes(self.received.split(b'\r\n\r\n', 1)[1])
+        digest = hashlib.sha256()
+        count = 0
+        while True:
+            digest.update(body)
+            count += len(body)
+            self.received.clear()
+            if count >= size:
+                break
+            body = self.read_some(deadline - time.monotonic())
+            if not body:
+                raise AssertionError(f'{count} of {size} bytes ({self.ended or "time is up"})')
+        if count > size:
+            raise AssertionError(f'{count - size} bytes too many')
+        return digest.hexdigest()
 
     def unread(self) -> bytes:
         """Bytes behind the last response that was read."""

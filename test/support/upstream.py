@@ -33,7 +33,8 @@ class Connection:
         self.ended_by: str | None = None  # 'fin' or 'reset' once the proxy has ended it
         self.pending = b''
 
-    def read_some(self) -> bytes:
+    def read_some(self, *, keep: bool = True) -> bytes:
+        """What arrives first. `keep`: also in `received`."""
         try:
             data = self.sock.recv(262144)
         except ConnectionResetError:
@@ -44,7 +45,8 @@ class Connection:
         if not data:
             self.ended_by = self.ended_by or 'fin'
             raise Ended
-        self.received += data
+        if keep:
+            self.received += data
         return data
 
     def read_head(self) -> wire.Message:
@@ -73,6 +75,13 @@ class Connection:
         data = b''.join(parts)
         message.body, self.pending = data[:size], data[size:]
         return message.body
+
+    def skip_body(self, message: wire.Message) -> None:
+        """Reads a body of known length, and keeps none of it."""
+        left = int(message.get('content-length', '0')) - len(self.pending)
+        while left > 0:
+            left -= len(self.read_some(keep=False))
+        self.pending = b''
 
     def send(self, data: bytes) -> None:
         try:
