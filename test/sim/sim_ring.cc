@@ -225,6 +225,14 @@ std::string SimRing::describe_operations() const {
   return out;
 }
 
+std::vector<std::uint64_t> SimRing::user_data_of(std::uint8_t opcode) const {
+  std::vector<std::uint64_t> out;
+  for (const auto& op : ops_) {
+    if (op->sqe.opcode == opcode) out.push_back(op->sqe.user_data);
+  }
+  return out;
+}
+
 void SimRing::wait_for(Op& op) {
   if (op.waiting) return;
   op.waiting = true;

@@ -52,6 +52,8 @@ class SimRing : public std::enable_shared_from_this<SimRing> {
   std::size_t in_flight() const { return ops_.size(); }
   // For messages: which operations wait, and for what.
   std::string describe_operations() const;
+  // Of the operations of that code in flight: for a test that completes one of them by itself.
+  std::vector<std::uint64_t> user_data_of(std::uint8_t opcode) const;
   unsigned completion_entries() const { return static_cast<unsigned>(cqes_.size()); }
   Core& core() { return core_; }
   BufferGroups& buffers() { return buffers_; }
