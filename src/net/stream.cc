@@ -21,8 +21,6 @@ constexpr std::size_t pieces_max = 64;
 // What one receive of a bulk sender may bring: the larger the cheaper a byte is, and the longer the
 // others on the ring wait. From here on the gain is small (docs/benchmarks.md).
 constexpr std::uint32_t bulk_bytes_max = 256 * 1024;
-// Bulk senders leave buffers to the others: each may take this part of what is free.
-constexpr std::uint32_t bulk_share = 16;
 // A receive that brought less says that the peer is slow: many small splices cost more than copies.
 constexpr std::uint32_t bulk_receive_min = 16 * 1024;
 // A peer that filled a buffer is received singly for so many receives more, so that one that sends
@@ -130,8 +128,7 @@ bool Stream::receive_into_large() {
 
 std::uint32_t Stream::share_of_buffers() const {
   const ring::BufferGroup& buffers = context_.buffers;
-  return std::min((buffers.count() - buffers.leased()) / bulk_share,
-                  bulk_bytes_max / buffers.buffer_bytes());
+  return std::min(buffers.share(), bulk_bytes_max / buffers.buffer_bytes());
 }
 
 void Stream::cancel_receive() {

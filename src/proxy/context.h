@@ -1,7 +1,9 @@
 // What all parts of one worker share. Owner: the worker; outlives everything that refers to it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -62,6 +64,13 @@ struct Context {
   RingRuntime* runtime = nullptr;  // the one that new exchanges begin with
   base::IntrusiveList<H1Client, H1Client>* client_list = nullptr;
   bool draining = false;
+
+  // What may wait for a slow peer: the configured limit, and less when buffers become scarce.
+  std::size_t buffered_max(const config::Limits& limits) const {
+    const ring::BufferGroup& buffers = streams.buffers;
+    std::size_t fair = std::size_t{buffers.share()} * buffers.buffer_bytes();
+    return std::min<std::size_t>(limits.buffered_bytes_max, fair);
+  }
 
   void exchange_began(RingRuntime& on) { ++on.exchanges; }
   // May destroy `on` when it is not current any more.

@@ -64,13 +64,8 @@ const config::Timeouts& Exchange::upstream_timeouts() const {
   return snapshot().timeouts;
 }
 
-// The configured limit, and less when buffers become scarce: slow peers must not hold all of them.
 std::size_t Exchange::buffered_max() const {
-  constexpr std::uint32_t share = 16;
-  const ring::BufferGroup& buffers = context_.streams.buffers;
-  std::size_t fair = (buffers.count() - buffers.leased()) / share * buffers.buffer_bytes();
-  std::size_t configured = snapshot().limits.buffered_bytes_max;
-  return std::min(configured, std::max<std::size_t>(fair, buffers.buffer_bytes()));
+  return context_.buffered_max(snapshot().limits);
 }
 
 void Exchange::note_moved(const net::Piece& piece) {

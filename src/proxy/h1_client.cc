@@ -120,8 +120,10 @@ bool H1Client::read_some() {
 
 // Stops the client when what waits here reaches the limit; lets it go on when half of that is read.
 void H1Client::balance_input() {
+  if (input_.empty() && !stream_.parked()) return;
+  input_.hold_last();
   if (stream_.closing() || ended_) return;
-  std::size_t limit = context_.runtime->snapshot().limits.buffered_bytes_max;
+  std::size_t limit = context_.buffered_max(context_.runtime->snapshot().limits);
   if (!stream_.parked() && input_.bytes() >= limit) {
     stream_.park();
   } else if (stream_.parked() && !held_ && input_.bytes() < limit / 2) {

@@ -199,7 +199,8 @@ struct Worker::Parts final : ring::MessageHandler {
     return {.client_connections = narrow(clients.in_use()),
             .exchanges = narrow(exchanges.in_use()),
             .upstream_connections = narrow(pools.sessions()),
-            .leases = buffers->leased() + (large == nullptr ? 0 : large->leased()),
+            .leases =
+                buffers->leased() + buffers->moved_out() + (large == nullptr ? 0 : large->leased()),
             .arena_chunks = narrow(chunks.in_use()),
             .slices = narrow(slices.in_use()),
             .pipes = pipes.in_use(),
@@ -275,6 +276,7 @@ base::Result<std::unique_ptr<Worker>> Worker::create(
                                       large_buffer_bytes(runtime->snapshot->limits),
                                       server.body_mover == config::BodyMover::zero_copy);
     if (!large) return std::unexpected(large.error());
+    (*large)->keep_no_reserve();
   }
   auto parts = std::make_unique<Parts>(options, std::move(*ring), std::move(*buffers),
                                        std::move(*large), std::move(runtime));
@@ -368,6 +370,11 @@ std::vector<SizingTerm> sizing(const config::Snapshot& snapshot, std::uint32_t c
   std::uint64_t sessions = sessions_max(connections_max);
   std::vector<SizingTerm> terms = {
       {"receive buffers", snapshot.server.buffers, snapshot.server.buffer_bytes},
+      // Two directions; one buffer's bytes may wait, and one more is on its way by then.
+      {"waiting bodies beside the buffers",
+       std::min<std::uint64_t>(std::uint64_t{connections_max} * 4,
+                               ring::BufferGroup::moved_out_max(snapshot.server.buffers)),
+       snapshot.server.buffer_bytes},
       {"submission queue entries", snapshot.server.ring_entries, sizeof(io_uring_sqe)},
       {"completion queue entries", std::uint64_t{snapshot.server.ring_entries} * 4,
        sizeof(io_uring_cqe)},

@@ -6,6 +6,8 @@
 #include <bit>
 #include <cassert>
 #include <cerrno>
+#include <cstring>
+#include <new>
 #include <utility>
 
 #include "ringside/base/poison.h"
@@ -47,7 +49,7 @@ void Lease::give_back() {
 }
 
 int Lease::registered_index() const {
-  return group_ == nullptr ? -1 : group_->registered_index();
+  return group_ == nullptr || id_ >= group_->count_ ? -1 : group_->registered_index();
 }
 
 BufferGroup::BufferGroup(Ring& ring, std::uint16_t group_id, std::uint32_t count,
@@ -56,6 +58,7 @@ BufferGroup::BufferGroup(Ring& ring, std::uint16_t group_id, std::uint32_t count
       group_id_(group_id),
       count_(count),
       bytes_(bytes),
+      reserve_from_(count - count / reserve_part),
       window_(std::min(count, std::clamp(window_bytes / std::max(bytes, 1U), 2U, window_max))) {}
 
 base::Result<std::unique_ptr<BufferGroup>> BufferGroup::create(Ring& ring, std::uint16_t group_id,
@@ -75,7 +78,11 @@ base::Result<void> BufferGroup::set_up(bool register_memory) {
   area_ = static_cast<char*>(map_pages(area_bytes_));
   shared_ = static_cast<io_uring_buf_ring*>(map_pages(shared_bytes_));
   if (area_ == nullptr || shared_ == nullptr) return std::unexpected(base::from_errno(ENOMEM));
-  references_ = std::make_unique<std::uint16_t[]>(count_);
+  // Address space only, so that move_out allocates nothing but the bytes.
+  references_.reserve(count_ + moved_out_max(count_));
+  references_.resize(count_);
+  moved_.reserve(moved_out_max(count_));
+  moved_free_.reserve(moved_out_max(count_));
   free_ = std::make_unique<std::uint16_t[]>(count_);
   following_ = std::make_unique<std::uint16_t[]>(count_);
 
@@ -97,7 +104,7 @@ base::Result<void> BufferGroup::set_up(bool register_memory) {
 }
 
 BufferGroup::~BufferGroup() {
-  assert(leased_ == 0 && "a lease outlived its buffer group");
+  assert(leased_ == 0 && moved_out_ == 0 && "a lease outlived its buffer group");
   if (registered_) {
     ring_.remove_group(*this);
     if (registered_index_ >= 0) ring_.unregister_area(registered_index_);
@@ -140,7 +147,35 @@ Lease Bundle::next() {
   return lease;
 }
 
+void BufferGroup::move_out(Lease& lease) {
+  if (lease.id_ >= count_ || lease.empty() || moved_out_ == moved_out_max(count_)) return;
+  std::unique_ptr<char[]> bytes(new (std::nothrow) char[lease.size()]);
+  if (bytes == nullptr) return;
+  if (moved_free_.empty()) {
+    moved_free_.push_back(static_cast<std::uint16_t>(references_.size()));
+    references_.push_back(0);
+    moved_.emplace_back();
+  }
+  std::memcpy(bytes.get(), lease.data(), lease.size());
+  std::uint16_t id = moved_free_.back();
+  moved_free_.pop_back();
+  references_[id] = 1;
+  ++moved_out_;
+  Lease moved(this, id, bytes.get(), static_cast<std::uint32_t>(lease.size()));
+  moved.mark_ = lease.mark_;
+  lease = std::move(moved);
+  moved_[id - count_] = std::move(bytes);
+}
+
+void BufferGroup::release_moved(std::uint16_t id) {
+  --moved_out_;
+  moved_[id - count_].reset();
+  moved_free_.push_back(id);
+}
+
 void BufferGroup::release(std::uint16_t id) {
+  if (id >= count_) [[unlikely]]
+    return release_moved(id);
   --leased_;
   // Between lease and publication nobody may look at it, which finds a use after release.
   base::poison(buffer(id), bytes_);

@@ -1,4 +1,4 @@
-// Faults that others reported, each provoked in the whole proxy. test/README.md has the table.
+// Faults that others reported, each provoked in the whole proxy.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -112,6 +112,7 @@ void TestOrigin::on_ready() {
   for (const Place& place : places_) {
     while (auto stream = place.listener->accept()) {
       connections.push_back(std::make_unique<TestPeer>(core_, heard_));
+      connections.back()->read(reads);
       connections.back()->attach(std::move(stream));
     }
   }

@@ -70,6 +70,8 @@ class TestOrigin final : public Wakeable {
   void on_ready() override;
 
   std::vector<std::unique_ptr<TestPeer>> connections;
+  // Whether the connections that come read.
+  bool reads = true;
 
  private:
   struct Place {

@@ -56,8 +56,11 @@ class SliceQueue {
     bytes_ += slice->size;
     return true;
   }
-  bool push(Piece piece) {
-    return piece.piped() ? push(piece.take_piped()) : push(piece.take_lease());
+  // A piece that waits until a peer takes it, however slow that is.
+  bool push(Piece&& piece) {
+    if (piece.piped()) return push(piece.take_piped());
+    piece.hold();
+    return push(piece.take_lease());
   }
   // The bytes must stay in place until they were taken.
   bool push_view(std::string_view bytes) {
@@ -92,6 +95,16 @@ class SliceQueue {
     }
     if (bytes > 0 && head_ != nullptr) take_from_front(static_cast<std::uint32_t>(bytes));
   }
+  // The last piece was not taken at once, so it may wait for long (Lease::hold). Not while an
+  // operation or a view points into it.
+  void hold_last() {
+    if (tail_ == nullptr || !tail_->lease) return;
+    std::size_t offset = static_cast<std::size_t>(tail_->data - tail_->lease.data());
+    tail_->lease.remove_prefix(offset);
+    tail_->lease.hold();
+    tail_->data = tail_->lease.data();
+  }
+
   // Unlinks the first piece; the caller destroys it in the pool.
   Slice* take_front() {
     Slice* slice = head_;

@@ -2,11 +2,13 @@
 // them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "ringside/base/error.h"
 #include "ringside/base/intrusive_list.h"
@@ -42,6 +44,10 @@ class Lease {
   }
   // Another lease on part of the same buffer.
   Lease share(std::size_t offset, std::size_t bytes) const;
+  // For whoever keeps the lease until a peer takes its bytes. When only the group's reserve is
+  // left, the bytes move to memory of their own (data() changes) and the buffer is free again: so
+  // those who wait for slow peers never hold the last buffers. Without memory all stays as it is.
+  void hold();
   void reset() {
     if (group_ != nullptr) give_back();
   }
@@ -93,6 +99,8 @@ class BufferGroup {
   BufferGroup(const BufferGroup&) = delete;
   BufferGroup& operator=(const BufferGroup&) = delete;
 
+  // For a group that nobody waits for, since its users have another one: Lease::hold moves nothing.
+  void keep_no_reserve() { reserve_from_ = count_ + 1; }
   // The lease of a completion that has one buffer. Every completion with a buffer must come here,
   // or into a Bundle where it may have several; failed ones included.
   Lease take(const Completion& completion);
@@ -106,6 +114,17 @@ class BufferGroup {
   std::uint32_t count() const { return count_; }
   // Buffers under lease: zero at the end of every run.
   std::uint32_t leased() const { return leased_; }
+  // Leases' bytes that have moved to memory of their own (Lease::hold): likewise.
+  std::uint32_t moved_out() const { return moved_out_; }
+  // The most of them that there can be beside `count` buffers: ids have 16 bits.
+  static constexpr std::uint32_t moved_out_max(std::uint32_t count) { return 65'536 - count; }
+  // No buffer but those of the reserve is left: a quarter of the group, for whatever comes next.
+  bool in_reserve() const { return leased_ >= reserve_from_; }
+  // How many buffers' worth of bytes one peer may take, or let wait: a part of what is free, and
+  // one when only the reserve is left.
+  std::uint32_t share() const {
+    return in_reserve() ? 1 : std::max((count_ - leased_) / share_part, 1U);
+  }
   // Buffers that the kernel may pick from now.
   std::uint32_t published() const { return published_; }
   int registered_index() const { return registered_index_; }
@@ -118,7 +137,9 @@ class BufferGroup {
   base::Result<void> set_up(bool register_memory);
   char* buffer(std::uint16_t id) const { return area_ + std::size_t{id} * bytes_; }
   Lease take_one(std::uint16_t id, std::uint32_t bytes);
+  void move_out(Lease& lease);
   void release(std::uint16_t id);
+  void release_moved(std::uint16_t id);
   void publish(std::uint16_t id);
   void refill();
   bool can_wake() const { return published_ != 0 && !waiters_.empty(); }
@@ -126,11 +147,16 @@ class BufferGroup {
   // there are buffers.
   void wake_waiters();
 
+  static constexpr std::uint32_t reserve_part = 4;
+  static constexpr std::uint32_t share_part = 16;
+
   Ring& ring_;
   std::uint16_t group_id_;
   std::uint32_t count_;
   std::uint32_t bytes_;
   std::uint32_t leased_ = 0;
+  std::uint32_t reserve_from_;  // with so many leased
+  std::uint32_t moved_out_ = 0;
   // The kernel takes buffers first in, first out, so with all of them published every receive would
   // touch the coldest one, and soon all of them would be resident. Only `window_` are published;
   // the rest wait in `free_`, last in, first out. Every -ENOBUFS that meets free buffers doubles
@@ -147,7 +173,10 @@ class BufferGroup {
   io_uring_buf_ring* shared_ = nullptr;
   std::size_t shared_bytes_ = 0;
   std::uint16_t tail_ = 0;
-  std::unique_ptr<std::uint16_t[]> references_;
+  // By id: first the buffers, then what was moved out, so that a lease need not know which it is.
+  std::vector<std::uint16_t> references_;
+  std::vector<std::unique_ptr<char[]>> moved_;  // by id - count_
+  std::vector<std::uint16_t> moved_free_;       // ids
   std::unique_ptr<std::uint16_t[]> free_;
   // The buffer that was published next after each one, as long as that one is not taken: so the
   // buffers of a bundle are found from its first one.
@@ -155,6 +184,11 @@ class BufferGroup {
   std::uint16_t last_published_ = 0;
   base::IntrusiveList<BufferWaiter, BufferWaiter> waiters_;
 };
+
+inline void Lease::hold() {
+  if (group_ != nullptr && group_->in_reserve()) [[unlikely]]
+    group_->move_out(*this);
+}
 
 // The leases of one completion of a receive that may have filled several buffers, in order. Those
 // that nobody takes go back to the group with it.
