@@ -42,7 +42,7 @@ class ClientSession {
   virtual bool send_body_view(std::string_view bytes) = 0;
   // `trailers` may be null. In a tunnel: FIN.
   virtual bool send_end(const http::FieldList* trailers) = 0;
-  // Bytes of the response that have not left yet.
+  // What of the response has not left yet, as SliceQueue::cost().
   virtual std::size_t response_pending() const = 0;
   virtual std::uint64_t bytes_sent() const = 0;
   // As many of these were not copied here.

@@ -124,9 +124,9 @@ void H1Client::balance_input() {
   input_.hold_last();
   if (stream_.closing() || ended_) return;
   std::size_t limit = context_.buffered_max(context_.runtime->snapshot().limits);
-  if (!stream_.parked() && input_.bytes() >= limit) {
+  if (!stream_.parked() && input_.cost() >= limit) {
     stream_.park();
-  } else if (stream_.parked() && !held_ && input_.bytes() < limit / 2) {
+  } else if (stream_.parked() && !held_ && input_.cost() < limit / 2) {
     stream_.resume();
   }
 }

@@ -43,7 +43,7 @@ class H1Client final : public ClientSession,
   bool send_body(net::Piece piece) override;
   bool send_body_view(std::string_view bytes) override;
   bool send_end(const http::FieldList* trailers) override;
-  std::size_t response_pending() const override { return stream_.pending_bytes(); }
+  std::size_t response_pending() const override { return stream_.pending_cost(); }
   std::uint64_t bytes_sent() const override { return stream_.bytes_sent(); }
   std::uint64_t bytes_zero_copied() const override { return stream_.bytes_zero_copied(); }
   std::uint64_t bytes_delivered() const override;

@@ -145,5 +145,38 @@ INSTANTIATE_TEST_SUITE_P(Movers, SlowPeersTest,
                                          config::BodyMover::bundle, config::BodyMover::zero_copy),
                          name_of);
 
+// A buffer holds thousands of chunks of one byte, and each of them is a piece; what may wait of
+// them would be more pieces than there are.
+TEST(SmallPieces, tiny_chunks_that_nobody_reads_take_no_pieces_from_others) {
+  Settings settings;
+  settings.buffers = 1024;
+  settings.buffer_bytes = 16 * 1024;
+  ProxyRig rig(settings, serve);
+  rig.origin.reads = false;
+  std::string chunks;
+  for (unsigned i = 0; i < 150'000; ++i)
+    chunks += "1\r\nx\r\n";
+  TestPeer& slow = rig.client(
+      "POST /e/upload HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks);
+  rig.until([] { return false; }, second_ns);
+  EXPECT_FALSE(slow.sent_all()) << "it was not put to the test";
+  EXPECT_FALSE(slow.ended() || slow.reset()) << "it only waits";
+  TestPeer& quick = rig.client(get("/local/1"));
+  EXPECT_TRUE(rig.until([&] { return quick.got.starts_with("HTTP/1.1 200"); }, second_ns));
+  EXPECT_EQ(rig.end(), "");
+}
+
+TEST(SmallPieces, what_comes_byte_by_byte_behind_a_request_is_not_read_for_ever) {
+  ProxyRig rig(few_buffers(config::BodyMover::copy), serve);
+  TestPeer& client = rig.client(get("/e/never"));
+  ASSERT_TRUE(rig.until([&] { return !rig.origin.connections.empty(); }));
+  for (unsigned i = 0; i < 500; ++i) {
+    client.send("G");
+    rig.until([] { return false; }, millisecond_ns);
+  }
+  EXPECT_LT(rig.worker->holdings().slices, 100U);
+  EXPECT_EQ(rig.end(), "");
+}
+
 }  // namespace
 }  // namespace ringside::sim

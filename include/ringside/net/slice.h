@@ -84,6 +84,9 @@ class SliceQueue {
 
   bool empty() const { return head_ == nullptr; }
   std::size_t bytes() const { return bytes_; }
+  // What it takes, for limits on what may wait: of tiny pieces the bytes are the least. Zero when
+  // empty, and only then.
+  std::size_t cost() const { return bytes_ + pieces_ * sizeof(Slice); }
   Slice* front() { return head_; }
   // Removes the first `bytes` bytes of the queue.
   void consume(std::size_t bytes) {
@@ -133,10 +136,12 @@ class SliceQueue {
     if (slice == nullptr) return nullptr;
     (tail_ == nullptr ? head_ : tail_->next) = slice;
     tail_ = slice;
+    ++pieces_;
     return slice;
   }
   void unlink() {
     head_ = head_->next;
+    --pieces_;
     if (head_ == nullptr) tail_ = nullptr;
   }
   void pop() {
@@ -149,6 +154,7 @@ class SliceQueue {
   Slice* head_ = nullptr;
   Slice* tail_ = nullptr;
   std::size_t bytes_ = 0;
+  std::size_t pieces_ = 0;
 };
 
 }  // namespace ringside::net

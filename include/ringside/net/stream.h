@@ -126,6 +126,8 @@ class Stream final : public ring::Completer,
   void finish_sending();
   // Bytes that are queued or in flight.
   std::size_t pending_bytes() const { return queue_.bytes(); }
+  // The same as SliceQueue::cost().
+  std::size_t pending_cost() const { return queue_.cost(); }
   // Everything has left: memory that views point to is free. (Leases of a zero-copy send live on
   // by themselves until its notification; a response never waits for that.)
   bool drained() const { return queue_.empty(); }

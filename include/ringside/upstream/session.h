@@ -64,6 +64,7 @@ class Session {
   virtual bool send_body(net::Piece piece) = 0;
   // Of a chunked body; `trailers` may be null. In a tunnel: FIN.
   virtual bool send_end(const http::FieldList* trailers) = 0;
+  // What of the request has not left yet, as SliceQueue::cost().
   virtual std::size_t request_pending() const = 0;
   // Bytes of the request that left without being copied here.
   virtual std::uint64_t request_zero_copied() const = 0;

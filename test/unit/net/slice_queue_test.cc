@@ -37,6 +37,8 @@ TEST(SliceQueue, consumes_over_pieces) {
     EXPECT_EQ(all(queue), text.substr(cut));
     EXPECT_EQ(queue.bytes(), text.size() - cut);
     EXPECT_EQ(queue.empty(), cut == text.size());
+    const std::size_t left = std::size_t{cut < 3} + std::size_t{cut < 5} + std::size_t{cut < 10};
+    EXPECT_EQ(queue.cost(), queue.bytes() + left * sizeof(Slice));
     queue.push_view("!");
     EXPECT_EQ(all(queue), text.substr(cut) + "!");
   }
@@ -71,6 +73,7 @@ TEST(SliceQueue, gives_everything_back) {
     queue.push_view("b");
     Slice* first = queue.take_front();
     EXPECT_EQ(queue.bytes(), 1U);
+    EXPECT_EQ(queue.cost(), 1 + sizeof(Slice));
     pool.destroy(first);
     EXPECT_EQ(pool.in_use(), 1U);
   }
