@@ -446,8 +446,9 @@ void H1Client::exchange_over(Afterwards afterwards) {
   gather_.reset();
   switch (afterwards) {
     case Afterwards::close:
-      // Who said that this was the last request sends nothing more that could be left unread.
-      if (client_closes_ && input_.empty() && stream_.drained()) return close(false);
+      // Who has sent a last request whole sends nothing more that could be left unread.
+      if (client_closes_ && reading_ == Reading::complete && input_.empty() && stream_.drained())
+        return close(false);
       [[fallthrough]];
     case Afterwards::linger:
       return stopping_ || tunnel_ ? close(false) : linger();
