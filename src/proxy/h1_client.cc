@@ -494,7 +494,10 @@ void H1Client::timed_out(void* self) {
 }
 
 void H1Client::on_timeout() {
-  if (exchange_ == nullptr) return close(false);
+  // A request that is on its way now would make the kernel reset the connection, and what the
+  // client has not got yet would be lost.
+  if (exchange_ == nullptr)
+    return lingering_ || bytes_delivered() == stream_.bytes_sent() ? close(false) : linger();
   if (reading_ != Reading::head) return;
   reading_ = Reading::dropped;
   input_.clear();
