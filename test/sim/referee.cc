@@ -166,7 +166,9 @@ bool Referee::harmed(const Course& course) const {
 // again, and meets a good one then.
 bool Referee::met_stale_connection(const Course& c) const {
   const bool may_be_stale = idle_closed_ || core_.faults.harm() != 0;
-  if (!may_be_stale || c.status != 502 || !c.record_reused) return false;
+  // Its receive may also have met a shortage, of which the completion came with the request.
+  const bool failed = c.status == 502 || (c.status == 503 && c.end.cause == Cause::no_resources);
+  if (!may_be_stale || !failed || !c.record_reused) return false;
   return !c.script.safe_method() || c.record_tries > 1;
 }
 
@@ -186,7 +188,10 @@ bool Referee::may_leave_unread(const Course& c) const {
   const bool followed = next < courses_.size() && courses_[next].script.pipelined;
   // Its server closed the connection that it was sent on, maybe in the middle of its body.
   const bool met_stale = c.record_status == 502 && c.record_reused && !c.script.safe_method();
-  return followed || met_stale || c.script.early_answer || c.script.expect ||
+  // Answered here while its body was on the way.
+  const bool answered_early =
+      local_failure(c.record_status) && c.end.stage == proxy::Stage::send_request;
+  return followed || met_stale || answered_early || c.script.early_answer || c.script.expect ||
          c.script.ask == Ask::malformed;
 }
 
