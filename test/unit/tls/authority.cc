@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace ringside::tls::testing {
+namespace ringside::tls::test {
 namespace {
 
 KeyPtr make_key(KeyKind kind) {
@@ -131,4 +131,4 @@ std::string ocsp_response(const Issued& issued, const Issued& issuer, long until
   return out;
 }
 
-}  // namespace ringside::tls::testing
+}  // namespace ringside::tls::test

@@ -10,7 +10,7 @@
 
 #include "openssl.h"
 
-namespace ringside::tls::testing {
+namespace ringside::tls::test {
 
 enum class KeyKind : std::uint8_t { ec, rsa, weak_rsa };
 
@@ -64,4 +64,4 @@ inline UnixSeconds now() {
   return std::time(nullptr);
 }
 
-}  // namespace ringside::tls::testing
+}  // namespace ringside::tls::test

@@ -6,7 +6,7 @@
 #include "handshake.h"
 #include "session_store.h"
 
-namespace ringside::tls::testing {
+namespace ringside::tls::test {
 namespace {
 
 class TlsClient : public ::testing::Test {
@@ -142,4 +142,4 @@ TEST(TlsSessionStore, IsBounded) {
 }
 
 }  // namespace
-}  // namespace ringside::tls::testing
+}  // namespace ringside::tls::test

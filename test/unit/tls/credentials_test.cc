@@ -8,7 +8,7 @@
 
 #include "authority.h"
 
-namespace ringside::tls::testing {
+namespace ringside::tls::test {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -255,4 +255,4 @@ TEST_F(TlsCredentials, TheWatcherTakesOnlyWhatIsGood) {
 }
 
 }  // namespace
-}  // namespace ringside::tls::testing
+}  // namespace ringside::tls::test

@@ -4,7 +4,7 @@
 
 #include "authority.h"
 
-namespace ringside::tls::testing {
+namespace ringside::tls::test {
 namespace {
 
 // True while there is something to wait for; an error goes to `error`.
@@ -77,4 +77,4 @@ std::string shown(const SSL* client) {
   return certificate == nullptr ? std::string() : name_text(X509_get_subject_name(certificate));
 }
 
-}  // namespace ringside::tls::testing
+}  // namespace ringside::tls::test

@@ -8,7 +8,7 @@
 
 #include "openssl.h"
 
-namespace ringside::tls::testing {
+namespace ringside::tls::test {
 
 struct Handshake {
   bool done = false;   // both sides, and the server's tickets were read
@@ -41,4 +41,4 @@ class Client {
 // The common name of the certificate that the server has shown.
 std::string shown(const SSL* client);
 
-}  // namespace ringside::tls::testing
+}  // namespace ringside::tls::test

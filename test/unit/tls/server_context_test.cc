@@ -6,7 +6,7 @@
 #include "handshake.h"
 #include "name_index.h"
 
-namespace ringside::tls::testing {
+namespace ringside::tls::test {
 namespace {
 
 class TlsServer : public ::testing::Test {
@@ -395,4 +395,4 @@ TEST(TlsNameIndex, SetsOfCertificates) {
 }
 
 }  // namespace
-}  // namespace ringside::tls::testing
+}  // namespace ringside::tls::test

@@ -5,7 +5,7 @@
 
 #include "authority.h"
 
-namespace ringside::tls::testing {
+namespace ringside::tls::test {
 namespace {
 
 const std::vector<unsigned char> binding_a(32, 'a');
@@ -122,4 +122,4 @@ TEST(TlsTicketKeys, ReadersNeverSeeAKeyInTheMaking) {
 }
 
 }  // namespace
-}  // namespace ringside::tls::testing
+}  // namespace ringside::tls::test
