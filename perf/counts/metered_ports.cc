@@ -44,6 +44,10 @@ base::Result<int> MeteredSys::open_stream_socket(int family) {
 int MeteredSys::set_option(int fd, int level, int name, int value) {
   return meter_.outside([&] { return sys_.set_option(fd, level, name, value); });
 }
+int MeteredSys::set_option_bytes(int fd, int level, int name, const void* value,
+                                 std::size_t bytes) {
+  return meter_.outside([&] { return sys_.set_option_bytes(fd, level, name, value, bytes); });
+}
 int MeteredSys::reset_on_close(int fd) {
   return meter_.outside([&] { return sys_.reset_on_close(fd); });
 }
@@ -52,6 +56,9 @@ int MeteredSys::bind(int fd, const net::Address& address) {
 }
 int MeteredSys::listen(int fd, int backlog) {
   return meter_.outside([&] { return sys_.listen(fd, backlog); });
+}
+int MeteredSys::connect_now(int fd, const net::Address& address) {
+  return meter_.outside([&] { return sys_.connect_now(fd, address); });
 }
 int MeteredSys::shutdown(int fd, int how) {
   return meter_.outside([&] { return sys_.shutdown(fd, how); });

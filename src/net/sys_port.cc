@@ -32,6 +32,10 @@ class RealSys final : public SysPort {
     return result_of(::setsockopt(fd, level, name, &value, sizeof value));
   }
 
+  int set_option_bytes(int fd, int level, int name, const void* value, std::size_t bytes) override {
+    return result_of(::setsockopt(fd, level, name, value, static_cast<socklen_t>(bytes)));
+  }
+
   int reset_on_close(int fd) override {
     linger now{.l_onoff = 1, .l_linger = 0};
     return result_of(::setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now));
@@ -42,6 +46,10 @@ class RealSys final : public SysPort {
   }
 
   int listen(int fd, int backlog) override { return result_of(::listen(fd, backlog)); }
+
+  int connect_now(int fd, const Address& address) override {
+    return result_of(::connect(fd, address.raw(), address.length()));
+  }
 
   int shutdown(int fd, int how) override { return result_of(::shutdown(fd, how)); }
 

@@ -34,6 +34,11 @@ int SimSys::set_option(int fd, int level, int name, int value) {
   return socket != nullptr ? socket->set_option(level, name, value) : -EBADF;
 }
 
+// As a kernel without the module `tls`: the simulated records are never its business.
+int SimSys::set_option_bytes(int fd, int, int, const void*, std::size_t) {
+  return core_.files.socket(fd) != nullptr ? -ENOENT : -EBADF;
+}
+
 int SimSys::reset_on_close(int fd) {
   auto socket = core_.files.socket(fd);
   if (socket == nullptr) return -EBADF;
@@ -49,6 +54,10 @@ int SimSys::bind(int fd, const net::Address& address) {
 int SimSys::listen(int fd, int backlog) {
   auto socket = core_.files.socket(fd);
   return socket != nullptr ? socket->listen(backlog) : -EBADF;
+}
+
+int SimSys::connect_now(int fd, const net::Address&) {
+  return core_.files.socket(fd) != nullptr ? -EOPNOTSUPP : -EBADF;
 }
 
 int SimSys::shutdown(int fd, int how) {

@@ -13,9 +13,11 @@ class SimSys final : public net::SysPort {
 
   base::Result<int> open_stream_socket(int family) override;
   int set_option(int fd, int level, int name, int value) override;
+  int set_option_bytes(int fd, int level, int name, const void* value, std::size_t bytes) override;
   int reset_on_close(int fd) override;
   int bind(int fd, const net::Address& address) override;
   int listen(int fd, int backlog) override;
+  int connect_now(int fd, const net::Address& address) override;
   int shutdown(int fd, int how) override;
   int unacknowledged(int fd) override;
   int accept_now(int fd) override;

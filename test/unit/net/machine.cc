@@ -25,6 +25,18 @@ int FakeSys::set_option(int fd, int level, int name, int value) {
   return 0;
 }
 
+int FakeSys::set_option_bytes(int fd, int level, int name, const void* value, std::size_t bytes) {
+  EXPECT_TRUE(open.contains(fd));
+  if (auto at = option_errno.find({level, name}); at != option_errno.end()) return -at->second;
+  option_bytes[{fd, level, name}].assign(static_cast<const char*>(value), bytes);
+  return 0;
+}
+
+int FakeSys::connect_now(int fd, const Address&) {
+  EXPECT_TRUE(open.contains(fd));
+  return -connect_errno;
+}
+
 int FakeSys::reset_on_close(int fd) {
   EXPECT_TRUE(open.contains(fd));
   to_be_reset.insert(fd);

@@ -7,6 +7,8 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "ringside/net/slice.h"
@@ -20,13 +22,15 @@
 namespace ringside::net::test {
 
 // Hands out descriptors and knows which are open. Nothing listens here.
-class FakeSys final : public SysPort {
+class FakeSys : public SysPort {
  public:
   base::Result<int> open_stream_socket(int family) override;
   int set_option(int fd, int level, int name, int value) override;
+  int set_option_bytes(int fd, int level, int name, const void* value, std::size_t bytes) override;
   int reset_on_close(int fd) override;
   int bind(int, const Address&) override { return -EOPNOTSUPP; }
   int listen(int, int) override { return -EOPNOTSUPP; }
+  int connect_now(int fd, const Address& address) override;
   int shutdown(int fd, int how) override;
   int unacknowledged(int) override { return -EOPNOTSUPP; }
   int accept_now(int) override { return -EOPNOTSUPP; }
@@ -43,8 +47,13 @@ class FakeSys final : public SysPort {
   int open_errno = 0;           // what the next open_stream_socket fails with
   std::set<int> open;           // descriptors
   std::set<int> without_delay;  // that TCP_NODELAY was set on
-  std::set<int> to_be_reset;    // that reset_on_close was called for
-  std::map<int, int> ends;      // how often SHUT_WR was asked for
+  // What was set by set_option_bytes, by descriptor, level and name; and the errno it fails with
+  // for a level and name.
+  std::map<std::tuple<int, int, int>, std::string> option_bytes;
+  std::map<std::pair<int, int>, int> option_errno;
+  int connect_errno = 0;      // what connect_now fails with
+  std::set<int> to_be_reset;  // that reset_on_close was called for
+  std::map<int, int> ends;    // how often SHUT_WR was asked for
 
   // Sockets as splice sees them: what there is to read, how much fits, and what was written. An
   // errno of `splice_errno` is answered first, once.
