@@ -145,7 +145,6 @@ std::expected<void, std::string> ClientContext::Parts::build(const std::string& 
   }
   SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
   SSL_CTX_sess_set_new_cb(ctx, on_session);
-  if (options.prepare != nullptr) options.prepare(ctx);
   return {};
 }
 

@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "engine_callbacks.h"
+
 namespace ringside::tls {
 namespace {
 
@@ -59,8 +61,9 @@ std::expected<void, std::string> apply_common(SSL_CTX* context, config::TlsVersi
                                               std::optional<config::TlsVersion> most) {
   SSL_CTX_set_security_level(context, security_level);
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+  EngineCallbacks::watch_secrets(context);
   // What is sent is the chain of the file, not one made up from the authorities of peers.
-  SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_NO_AUTO_CHAIN);
+  SSL_CTX_set_mode(context, SSL_MODE_NO_AUTO_CHAIN);
   if (SSL_CTX_set_min_proto_version(context, number(least)) != 1 ||
       SSL_CTX_set_max_proto_version(context, most ? number(*most) : 0) != 1) {
     return std::unexpected(join({"the TLS versions cannot be set: ", take_reason()}));

@@ -14,7 +14,8 @@ namespace ringside::tls {
 std::expected<void, std::string> apply_server_policy(SSL_CTX* context, const config::Tls& config);
 
 // What holds for either side: versions, no renegotiation, no compression, no chain but that of the
-// file, buffers that are given back when they are empty.
+// file. Secrets go to the engine of their connection, and nowhere else. Record buffers are not
+// OpenSSL's to release, which would allocate for every record: see Engine::release_buffers().
 std::expected<void, std::string> apply_common(SSL_CTX* context, config::TlsVersion least,
                                               std::optional<config::TlsVersion> most);
 

@@ -92,7 +92,6 @@ std::expected<void, std::string> ServerContext::Parts::build_set(
   }
   set_tickets(context);
   set_callbacks(set);
-  if (options.prepare != nullptr) options.prepare(context);
   return {};
 }
 

@@ -39,8 +39,6 @@ struct ClientOptions {
   // For ALPN, in order of preference; empty: the extension is not sent.
   std::vector<std::string> protocols;
   std::shared_ptr<LibraryContext> library = LibraryContext::shared();
-  // Called with the SSL_CTX, for callbacks of whoever drives the sessions.
-  void (*prepare)(ssl_ctx_st* context) = nullptr;
 };
 
 // Owner: a ring; one a ring and upstream. Thread: made anywhere, used by one. Lifetime: longer than

@@ -19,9 +19,6 @@ struct ServerOptions {
   // extension is ignored.
   std::vector<std::string> protocols;
   std::shared_ptr<LibraryContext> library = LibraryContext::shared();
-  // Called with each SSL_CTX that is made, for callbacks of whoever drives the sessions (keylog,
-  // messages).
-  void (*prepare)(ssl_ctx_st* context) = nullptr;
 };
 
 // OpenSSL's contexts for all certificates of an entry, chosen by the client's server name.

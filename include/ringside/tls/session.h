@@ -4,7 +4,6 @@
 #include <memory>
 
 struct ssl_st;
-struct ssl_ctx_st;
 
 namespace ringside::tls {
 

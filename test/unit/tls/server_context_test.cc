@@ -363,15 +363,6 @@ TEST_F(TlsServer, StaplesGoWithTheirCertificate) {
   EXPECT_EQ(stapled(client), "");
 }
 
-TEST_F(TlsServer, EveryContextIsPrepared) {
-  add("one", issue({.common_name = "one", .names = {"DNS:one.test"}}));
-  add("two", issue({.common_name = "two", .names = {"DNS:two.test"}}));
-  static int calls;
-  calls = 0;
-  make(nullptr, {.prepare = [](ssl_ctx_st*) { ++calls; }});
-  EXPECT_EQ(calls, 2);
-}
-
 TEST(TlsNameIndex, SetsOfCertificates) {
   std::vector<Certificate> all(3);
   all[0].names = {"a.test", "b.test"};
