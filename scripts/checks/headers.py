@@ -14,10 +14,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def quoted(header: pathlib.Path) -> list[str]:
-    """Where its quoted includes are found: beside it, and for unit tests in the folder that they test."""
+    """Where its quoted includes are found: beside it, and for tests in the folder that they test."""
     places = [header.parent]
     if header.parts[:2] == ('test', 'unit'):
         places.append(pathlib.Path('src', *header.parts[2:-1]))
+    elif header.parts[:2] == ('test', 'lab'):
+        places.append(pathlib.Path('src', 'tls'))
     return [argument for place in places for argument in ('-iquote', str(place))]
 
 

@@ -17,7 +17,7 @@ SECONDS = 900
 def script() -> str:
     """What runs inside. Every program runs, whatever the one before it said."""
     programs = [path for name, path in sorted(executables('build').items())
-                if name.startswith(('parity', 'unit-ring', 'unit-net'))]
+                if name.startswith(('parity', 'unit-ring', 'unit-net', 'unit-tls', 'lab-'))]
     modules = ' '.join(f'-k e2e.{module}.' for module in E2E_MODULES)
     lines = ['failed=0', 'echo "lab kernel $(uname -r)"']
     for program in programs:
@@ -35,7 +35,7 @@ def lab(_: bool) -> Outcome:
     if outcome.failed:
         return outcome
     names = set(executables('build'))
-    for needed in ('parity', 'unit-ring'):
+    for needed in ('parity', 'unit-ring', 'lab-tls'):
         if not any(name.startswith(needed) for name in names):
             print(f'  FAIL lab: there is no target {needed}')
             outcome.failed.append(f'lab.{needed} (the target is missing)')
