@@ -13,7 +13,7 @@ namespace ringside::app {
 
 int check_command(const Arguments& arguments) {
   const config::SnapshotRef snapshot = load_or_complain(arguments.config);
-  if (snapshot == nullptr || !check_tls_files(*snapshot)) return exit_config;
+  if (snapshot == nullptr || load_tls_or_complain(*snapshot) == nullptr) return exit_config;
 
   // `run` raises the limit, so that is what counts.
   raise_descriptor_limit();

@@ -5,10 +5,13 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace ringside::app {
 namespace {
@@ -25,21 +28,53 @@ sigset_t handled_signals() {
 
 class ControlLoop {
  public:
-  ControlLoop(RingThreads& rings, control::LogWriter& log) : rings_(rings), log_(log) {}
+  ControlLoop(RingThreads& rings, control::LogWriter& log, std::vector<Chore> chores)
+      : rings_(rings), log_(log) {
+    for (Chore& chore : chores) {
+      const auto interval = std::chrono::milliseconds(chore.interval_ms);
+      chores_.push_back({std::move(chore), Clock::now() + interval});
+    }
+  }
 
   bool run(int signals) {
     pollfd entries[] = {{signals, POLLIN, 0},
                         {rings_.done_descriptor(), POLLIN, 0},
                         {log_.wake_descriptor(), POLLIN, 0}};
     while (!rings_.finished()) {
-      ::poll(entries, std::size(entries), log_.wait_ms());
+      ::poll(entries, std::size(entries), wait_ms());
       take_signals(signals);
+      do_chores();
       log_.flush();
     }
     return requests_ > 0;
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  struct Due {
+    Chore chore;
+    Clock::time_point at;
+  };
+
+  // Until the log or a chore wants attention; -1: neither does.
+  int wait_ms() const {
+    auto wait = std::chrono::milliseconds(log_.wait_ms());
+    for (const Due& due : chores_) {
+      const auto left =
+          std::max(std::chrono::ceil<std::chrono::milliseconds>(due.at - Clock::now()), {});
+      wait = wait.count() < 0 ? left : std::min(wait, left);
+    }
+    return static_cast<int>(wait.count());
+  }
+
+  void do_chores() {
+    for (Due& due : chores_) {
+      if (Clock::now() < due.at) continue;
+      due.chore.run();
+      due.at = Clock::now() + std::chrono::milliseconds(due.chore.interval_ms);
+    }
+  }
+
   void take_signals(int signals) {
     signalfd_siginfo info;
     while (::read(signals, &info, sizeof info) == sizeof info) {
@@ -83,6 +118,7 @@ class ControlLoop {
 
   RingThreads& rings_;
   control::LogWriter& log_;
+  std::vector<Due> chores_;
   unsigned requests_ = 0;  // to end
 };
 
@@ -97,8 +133,9 @@ int block_signals() {
   return ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-bool control_loop(RingThreads& rings, control::LogWriter& log, int signals) {
-  const bool asked = ControlLoop(rings, log).run(signals);
+bool control_loop(RingThreads& rings, control::LogWriter& log, int signals,
+                  std::vector<Chore> chores) {
+  const bool asked = ControlLoop(rings, log, std::move(chores)).run(signals);
   ::close(signals);
   return asked;
 }

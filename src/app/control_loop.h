@@ -1,6 +1,9 @@
 // What the main thread does while the rings serve.
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "ringside/control/log_writer.h"
 
 #include "ring_threads.h"
@@ -12,9 +15,16 @@ namespace ringside::app {
 // descriptor, or -1 with errno.
 int block_signals();
 
-// Waits for signals and writes logs, until all rings have finished. True: they did because they
-// were told to.
+// Something to be done again and again.
+struct Chore {
+  unsigned interval_ms = 1'000;
+  std::function<void()> run;
+};
+
+// Waits for signals, writes logs and does chores, until all rings have finished. True: they did
+// because they were told to.
 // Closes `signals`.
-bool control_loop(RingThreads& rings, control::LogWriter& log, int signals);
+bool control_loop(RingThreads& rings, control::LogWriter& log, int signals,
+                  std::vector<Chore> chores);
 
 }  // namespace ringside::app

@@ -173,6 +173,10 @@ void RingThreads::request_stop() {
   parts_->for_each_worker([](proxy::Worker& worker) { worker.request_stop(); });
 }
 
+void RingThreads::request_swap(const proxy::RuntimeRef& runtime) {
+  parts_->for_each_worker([&runtime](proxy::Worker& worker) { worker.request_swap(runtime); });
+}
+
 void RingThreads::request_report() {
   parts_->for_each_worker([](proxy::Worker& worker) { worker.request_report(); });
 }

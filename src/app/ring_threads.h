@@ -45,6 +45,8 @@ class RingThreads {
 
   void request_drain();
   void request_stop();
+  // Exchanges that begin from now on use `runtime`.
+  void request_swap(const proxy::RuntimeRef& runtime);
   // Every ring logs what it holds.
   void request_report();
   bool finished() const;

@@ -78,13 +78,25 @@ std::vector<proxy::AccessSink*> access_sinks(control::LogWriter& log, unsigned r
   return sinks;
 }
 
-int serve(const config::SnapshotRef& snapshot, const Plan& plan, control::LogWriter& log,
-          int signals) {
+std::vector<Chore> chores(const config::SnapshotRef& snapshot, proxy::RuntimeRef runtime,
+                          RingThreads& rings, unsigned count, base::Logger& logger) {
+  if (snapshot->tls.empty()) return {};
+  auto publish = [snapshot, &rings, count, runtime](std::shared_ptr<const tls::Material> material) {
+    rings.request_swap(std::make_shared<const proxy::Runtime>(snapshot, count, runtime.get(),
+                                                              std::move(material)));
+  };
+  auto files = std::make_shared<TlsFiles>(snapshot, runtime->material, logger, std::move(publish));
+  return {{TlsFiles::interval_ms, [files] { files->look(); }}};
+}
+
+int serve(const config::SnapshotRef& snapshot, const Plan& plan,
+          std::shared_ptr<const tls::Material> material, control::LogWriter& log, int signals) {
   const StartFailure failure(*snapshot, log);
   const auto listeners = bind(*snapshot, plan.rings, failure);
   if (listeners.empty()) return exit_failure;
 
-  const auto runtime = std::make_shared<const proxy::Runtime>(snapshot, plan.rings);
+  const auto runtime =
+      std::make_shared<const proxy::Runtime>(snapshot, plan.rings, nullptr, std::move(material));
   NameResolver resolver(resolver_targets(*snapshot, *runtime->directory), log);
   if (!resolver.wait_for_first_round(first_resolve_ms)) {
     log.log(LogLevel::warn, "resolve",
@@ -101,7 +113,8 @@ int serve(const config::SnapshotRef& snapshot, const Plan& plan, control::LogWri
   log.log(LogLevel::info, "start", features);
   log.log(LogLevel::info, "ready", ready_text(*snapshot, listeners));
 
-  const bool asked = control_loop(rings, log, signals);
+  const bool asked =
+      control_loop(rings, log, signals, chores(snapshot, runtime, rings, plan.rings, log));
   resolver.stop();
   if (!asked) {
     failure.say("stop", "the rings ended without having been told to");
@@ -117,9 +130,10 @@ int serve(const config::SnapshotRef& snapshot, const Plan& plan, control::LogWri
 int run_command(const Arguments& arguments) {
   const config::SnapshotRef snapshot = load_or_complain(arguments.config);
   if (snapshot == nullptr) return exit_config;
-  if (const std::string unserved = unserved_tls(*snapshot); !unserved.empty()) {
-    complain(unserved);
-    return exit_config;
+  std::shared_ptr<const tls::Material> material;
+  if (proxy::speaks_tls(*snapshot)) {
+    material = load_tls_or_complain(*snapshot);
+    if (material == nullptr) return exit_config;
   }
 
   const int signals = block_signals();
@@ -138,7 +152,7 @@ int run_command(const Arguments& arguments) {
   }
   for (const std::string& advice : plan.advice)
     (*log)->log(LogLevel::warn, "limits", advice);
-  const int status = serve(snapshot, plan, **log, signals);
+  const int status = serve(snapshot, plan, std::move(material), **log, signals);
   (*log)->finish(final_flush_ms);
   return status;
 }

@@ -1,86 +1,66 @@
 #include "tls_files.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <memory>
 #include <string>
 #include <utility>
-
-#include "ringside/tls/client_context.h"
-#include "ringside/tls/credentials.h"
-#include "ringside/tls/ticket_keys.h"
 
 namespace ringside::app {
 namespace {
 
-void say(const std::string& title, const char* kind, const std::string& text) {
-  std::fprintf(stderr, "%s%s: %s\n", kind, title.c_str(), text.c_str());
-}
-
-bool check_entry(const config::Tls& entry) {
-  const std::string title = "[tls." + entry.name + "]";
-  const tls::LoadedCredentials loaded = tls::load_credentials(entry, std::time(nullptr));
-  for (const std::string& error : loaded.errors)
-    say(title, "", error);
-  for (const std::string& warning : loaded.warnings)
-    say(title, "warning: ", warning);
-  bool good = loaded.credentials != nullptr;
-  if (!entry.ticket_keys_file.empty()) {
-    const auto keys = tls::TicketKeys::from_file({}, entry.ticket_keys_file);
-    if (!keys) say(title, "", keys.error());
-    good = good && keys.has_value();
-  }
-  return good;
-}
-
-bool check_upstream(const config::Upstream& upstream) {
-  const bool used = std::any_of(upstream.servers.begin(), upstream.servers.end(),
-                                [](const config::UpstreamServer& server) { return server.tls; });
-  if (!used) return true;
-  const std::string title = "[upstream." + upstream.name + ".tls]";
-  std::shared_ptr<const tls::TrustStore> trust;
-  if (upstream.tls.verify) {
-    auto loaded = tls::TrustStore::load(upstream.tls.ca);
-    if (!loaded) {
-      say(title, "", loaded.error());
-      return false;
-    }
-    trust = std::move(*loaded);
-  }
-  const auto context = tls::ClientContext::make(upstream.tls, upstream.name, trust);
-  if (!context) say(title, "", context.error());
-  return context.has_value();
+std::uint64_t steady_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000 +
+         static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
 }
 
 }  // namespace
 
-std::string unserved_tls(const config::Snapshot& snapshot) {
-  for (const config::Listen& listen : snapshot.listens) {
-    if (listen.tls) {
-      return "[listen." + listen.name +
-             "] tls: this version of ringside does not serve TLS yet, and would serve clear text";
-    }
-  }
-  for (const config::Upstream& upstream : snapshot.upstreams) {
-    for (const config::UpstreamServer& server : upstream.servers) {
-      if (server.tls) {
-        return "[upstream." + upstream.name +
-               "] https://: this version of ringside does not speak TLS to servers yet, and would "
-               "send clear text";
-      }
-    }
-  }
-  return {};
+std::shared_ptr<const tls::Material> load_tls_or_complain(const config::Snapshot& snapshot) {
+  tls::LoadedMaterial loaded = tls::load_material(snapshot, std::time(nullptr), steady_ms());
+  for (const std::string& error : loaded.errors)
+    std::fprintf(stderr, "%s\n", error.c_str());
+  for (const std::string& warning : loaded.warnings)
+    std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  return std::move(loaded.material);
 }
 
-bool check_tls_files(const config::Snapshot& snapshot) {
-  bool good = true;
-  for (const config::Tls& entry : snapshot.tls)
-    good = check_entry(entry) && good;
-  for (const config::Upstream& upstream : snapshot.upstreams)
-    good = check_upstream(upstream) && good;
-  return good;
+TlsFiles::TlsFiles(config::SnapshotRef snapshot, std::shared_ptr<const tls::Material> material,
+                   base::Logger& logger,
+                   std::function<void(std::shared_ptr<const tls::Material>)> publish)
+    : snapshot_(std::move(snapshot)),
+      material_(std::move(material)),
+      logger_(logger),
+      publish_(std::move(publish)) {
+  for (std::size_t entry = 0; entry < snapshot_->tls.size(); ++entry)
+    watchers_.emplace_back(snapshot_->tls[entry], material_->entries[entry].credentials);
+}
+
+void TlsFiles::look() {
+  for (std::size_t entry = 0; entry < watchers_.size(); ++entry) {
+    look_at(entry);
+    if (const auto& keys = material_->entries[entry].tickets)
+      change_tickets(*keys, snapshot_->tls[entry]);
+  }
+}
+
+void TlsFiles::look_at(std::size_t entry) {
+  const std::string title = "[tls." + snapshot_->tls[entry].name + "]";
+  tls::CredentialsWatcher::Report report = watchers_[entry].poll(std::time(nullptr));
+  for (const std::string& warning : report.warnings)
+    logger_.log(base::LogLevel::warn, "tls", title + ": " + warning);
+  for (const std::string& error : report.errors)
+    logger_.log(base::LogLevel::error, "tls", title + ": " + error + "; the files of before stay");
+  if (report.outcome != tls::CredentialsWatcher::Outcome::replaced) return;
+  material_ = tls::with_credentials(*material_, entry, watchers_[entry].current());
+  publish_(material_);
+  logger_.log(base::LogLevel::info, "tls", title + ": changed files are in use");
+}
+
+void TlsFiles::change_tickets(tls::TicketKeys& keys, const config::Tls& config) {
+  if (keys.rotate(steady_ms()))
+    logger_.log(base::LogLevel::info, "tls", "[tls." + config.name + "]: new ticket key");
 }
 
 }  // namespace ringside::app

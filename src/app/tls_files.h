@@ -1,18 +1,45 @@
-// Tries the TLS files that a configuration names.
+// The TLS files that a configuration names: loaded at the start, and again when they change.
 #pragma once
 
-#include <string>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
 
+#include "ringside/base/logger.h"
 #include "ringside/config/snapshot.h"
+#include "ringside/tls/credentials_watcher.h"
+#include "ringside/tls/material.h"
 
 namespace ringside::app {
 
 // Loads the certificates, keys and ticket keys of every [tls.NAME] and [upstream.NAME.tls], and
-// says on stderr what is wrong with them. False when some cannot be used.
-bool check_tls_files(const config::Snapshot& snapshot);
+// says on stderr what is wrong with them. Null when some cannot be used.
+std::shared_ptr<const tls::Material> load_tls_or_complain(const config::Snapshot& snapshot);
 
-// TLS is not served yet. What would be served in clear text instead, as a sentence; empty when
-// there is nothing.
-std::string unserved_tls(const config::Snapshot& snapshot);
+// Owner and thread: the control thread.
+class TlsFiles {
+ public:
+  // How often look() should be called.
+  static constexpr unsigned interval_ms = 1'000;
+
+  // `publish` is called with what the rings are to use from then on.
+  TlsFiles(config::SnapshotRef snapshot, std::shared_ptr<const tls::Material> material,
+           base::Logger& logger, std::function<void(std::shared_ptr<const tls::Material>)> publish);
+
+  // Loads what has changed, changes ticket keys whose time is over, and logs both. A file that is
+  // not good is complained about once, and what was loaded before stays in use.
+  void look();
+
+ private:
+  void look_at(std::size_t entry);
+  void change_tickets(tls::TicketKeys& keys, const config::Tls& config);
+
+  config::SnapshotRef snapshot_;
+  std::shared_ptr<const tls::Material> material_;
+  base::Logger& logger_;
+  std::function<void(std::shared_ptr<const tls::Material>)> publish_;
+  std::vector<tls::CredentialsWatcher> watchers_;  // as Snapshot::tls
+};
 
 }  // namespace ringside::app

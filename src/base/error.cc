@@ -40,6 +40,8 @@ std::string_view describe(ErrorCode code) {
       return "too large";
     case ErrorCode::unsupported:
       return "unsupported";
+    case ErrorCode::insecure:
+      return "TLS failed";
     case ErrorCode::invalid_argument:
       return "invalid argument";
   }

@@ -102,6 +102,8 @@ void AccessFormat::append_json(std::string& out, const AccessRecord& record) {
   append_text_field(out, R"(,"request_id":")", record.request_id);
   append_text_field(out, R"(,"user_agent":")", record.user_agent);
   append_text_field(out, R"(,"referer":")", record.referer);
+  append_text_field(out, R"(,"tls":")", record.tls_version);
+  append_text_field(out, R"(,"cipher":")", record.tls_cipher);
   append_text_field(out, R"(,"listener":")", record.listener);
   append_text_field(out, R"(,"end":")", {end, end_length});
   out += "}\n";

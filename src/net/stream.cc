@@ -102,6 +102,7 @@ void Stream::resume() {
 
 void Stream::arm_receive() {
   if (state_ != State::open || parked_ || ended_ || releasing_) return;
+  if (layer_ != nullptr && layer_->blocked_) return;
   if (may_splice()) return arm_splice();
   pipe_.reset();
   receive_ = Receive::armed;
@@ -118,7 +119,8 @@ void Stream::arm_receive() {
 // False: there is none, or it is not worth it.
 bool Stream::receive_into_large() {
   ring::BufferGroup* large = context_.large;
-  if (large == nullptr || streak_bytes_ < context_.large_streak_min) return false;
+  if (large == nullptr || layer_ != nullptr || streak_bytes_ < context_.large_streak_min)
+    return false;
   if (std::exchange(large_refused_, false)) return false;
   if (large->published() == 0) large->widen();
   if (large->published() == 0) return false;
@@ -147,6 +149,11 @@ void Stream::cancel_send() {
 }
 
 void Stream::on_buffers_available() {
+  if (layer_ != nullptr && std::exchange(layer_->blocked_, false)) {
+    open_records();
+    if (receive_ == Receive::off) arm_receive();
+    return;
+  }
   receive_ = Receive::off;
   arm_receive();
 }
@@ -154,7 +161,8 @@ void Stream::on_buffers_available() {
 // ---- receiving through a pipe
 
 bool Stream::may_splice() {
-  if (!singly() || splice_off_ || streak_bytes_ < context_.splice_streak_min) return false;
+  if (layer_ != nullptr || !singly() || splice_off_ || streak_bytes_ < context_.splice_streak_min)
+    return false;
   // A body without a known end has more bytes than any limit, `splice_never` included.
   return context_.splice_bytes_min != StreamContext::splice_never &&
          handler_.opaque_bytes() >= context_.splice_bytes_min;
@@ -223,14 +231,14 @@ void Stream::deliver(const Completion& completion, bool large) {
   if (large || completion.result <= static_cast<std::int32_t>(context_.buffers.buffer_bytes())) {
     ring::Lease lease = (large ? *context_.large : context_.buffers).take(completion);
     lease.set_mark(static_cast<std::uint8_t>(large ? Mover::large : Mover::copy));
-    if (state_ == State::open && !releasing_) handler_.on_received(std::move(lease));
+    if (state_ == State::open && !releasing_) pass_on(std::move(lease));
     return;
   }
   ring::Bundle bundle(context_.buffers, completion);
   while (!bundle.empty() && state_ == State::open && !releasing_) {
     ring::Lease lease = bundle.next();
     lease.set_mark(static_cast<std::uint8_t>(Mover::bundle));
-    handler_.on_received(std::move(lease));
+    pass_on(std::move(lease));
   }
 }
 
@@ -260,6 +268,7 @@ void Stream::received(const Completion& completion) {
 void Stream::receive_failed(int result) {
   switch (result) {
     case 0:
+      if (layer_ != nullptr) return records_over();
       ended_ = true;
       if (releasing_) return close();
       handler_.on_end_of_stream();
@@ -272,7 +281,7 @@ void Stream::receive_failed(int result) {
       return;
     case -ENOBUFS:
       if (releasing_) return advance_closing();
-      if (parked_) return;
+      if (parked_ || (layer_ != nullptr && layer_->blocked_)) return;
       if (armed_large_) {
         context_.large->widen();
         large_refused_ = true;
@@ -325,14 +334,15 @@ void Stream::run_deferred() {
   if (receive_ == Receive::off) arm_receive();
 }
 
+void Stream::send_fin() {
+  if (!finish_wanted_ || finish_sent_) return;
+  finish_sent_ = true;
+  context_.sys.shutdown(fd_, SHUT_WR);  // fails only where the connection is gone already
+}
+
 void Stream::submit_send() {
-  if (queue_.empty()) {
-    if (finish_wanted_ && !finish_sent_) {
-      finish_sent_ = true;
-      context_.sys.shutdown(fd_, SHUT_WR);  // fails only where the connection is gone already
-    }
-    return;
-  }
+  if (layer_ != nullptr) return submit_records();
+  if (queue_.empty()) return send_fin();
   Slice* first = queue_.front();
   if (first->piped) return splice_out();
   sending_ = true;
@@ -407,6 +417,7 @@ void Stream::sent(const Completion& completion) {
   if (state_ != State::open) return advance_closing();
   if (completion.result == -EAGAIN || completion.result == -EINTR) return queued();
   if (completion.result < 0) return fail(completion.result, Direction::send);
+  if (layer_ != nullptr) return sent_records(static_cast<std::uint32_t>(completion.result));
   queue_.consume(static_cast<std::size_t>(completion.result));
   bytes_sent_ += static_cast<std::uint64_t>(completion.result);
   if (!queue_.empty() || finish_wanted_) queued();
@@ -439,6 +450,7 @@ void Stream::fail(int negative_errno, Direction direction) {
   if (direction == Direction::send) {
     send_failed_ = true;
     queue_.clear();
+    if (layer_ != nullptr && !sending_) drop_block();
   }
   handler_.on_failed(base::from_errno(-negative_errno), direction);
 }
@@ -461,6 +473,7 @@ void Stream::close(bool reset) {
   if (receive_ == Receive::armed) cancel_receive();
   connecting_ = connecting;
   if (connecting || sending_) cancel_send();
+  if (layer_ != nullptr && !connecting) say_farewell(reset);
   advance_closing();
 }
 
@@ -499,6 +512,7 @@ void Stream::advance_closing() {
 void Stream::joined() {
   // What was in flight was owned until now.
   queue_.clear();
+  if (layer_ != nullptr) drop_block();
   kept_.reset();
   fd_ = -1;
   state_ = State::closed;
@@ -522,6 +536,7 @@ void Stream::on_complete(std::uint8_t kind, const Completion& completion) {
         return;
       }
       state_ = State::open;
+      if (layer_ != nullptr) return start_records();
       handler_.on_connected();
       return;
     case kind_close:

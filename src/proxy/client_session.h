@@ -38,6 +38,8 @@ class ClientSession {
   // These are false when memory ran out: the exchange is over then.
   virtual bool send_head(http::HeadWriter& head, const ResponseFraming& framing) = 0;
   virtual bool send_body(net::Piece piece) = 0;
+  // Whether send_body may be given pieces in a pipe.
+  virtual bool takes_pipes() const = 0;
   // Bytes that stay in place until everything was sent.
   virtual bool send_body_view(std::string_view bytes) = 0;
   // `trailers` may be null. In a tunnel: FIN.

@@ -60,6 +60,8 @@ std::string_view to_string(Cause cause) {
       return "refused";
     case Cause::unreachable:
       return "unreachable";
+    case Cause::tls:
+      return "tls";
     case Cause::bad_message:
       return "bad_message";
     case Cause::too_large:
@@ -116,6 +118,8 @@ Cause cause_of(base::ErrorCode code) {
       return Cause::too_large;
     case ErrorCode::unsupported:
       return Cause::unsupported;
+    case ErrorCode::insecure:
+      return Cause::tls;
     case ErrorCode::system:
     case ErrorCode::invalid_argument:
       return Cause::internal;

@@ -29,6 +29,9 @@ struct ClientFacts {
   std::string_view address;
   std::uint16_t port = 0;
   std::uint32_t listen = 0;  // index into Snapshot::listens
+  // Of TLS, by their names in OpenSSL: "TLSv1.3", "TLS_AES_128_GCM_SHA256". Empty: clear text.
+  std::string_view tls_version;
+  std::string_view tls_cipher;
 };
 
 // A rest of a request that is worth reading so that the connection can be kept; more is cheaper to
@@ -64,6 +67,9 @@ class Exchange final : private upstream::ResponseHandler,
   // The worker is told to end now.
   void on_shutdown();
 
+  // Whether on_request_body may bring pieces in a pipe.
+  bool request_takes_pipes() const { return session_ != nullptr && session_->takes_pipes(); }
+
   bool request_unread() const {
     return request_ != RequestState::complete && request_ != RequestState::gone;
   }
@@ -86,6 +92,7 @@ class Exchange final : private upstream::ResponseHandler,
   void on_response_body(net::Piece piece) override;
   void on_response_end(const http::FieldList* trailers) override;
   void on_request_progress() override;
+  bool takes_pipes() const override { return client_.takes_pipes(); }
   void on_upstream_failed(const base::Error& error) override;
   void relay_interim(http::ResponseHead& head);
   void relay_final(http::ResponseHead& head);

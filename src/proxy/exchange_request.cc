@@ -55,6 +55,7 @@ void Exchange::find_facts(http::RequestHead& head) {
   facts_.peer_port = client_facts_.port;
   facts_.client_address = client_facts_.address;
   facts_.client_port = client_facts_.port;
+  if (!client_facts_.tls_version.empty()) facts_.scheme = "https";
   facts_.host = head.authority;
   facts_.path = head.path;
   facts_.query = head.query;

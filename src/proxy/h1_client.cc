@@ -13,6 +13,8 @@ using http::ParseState;
 namespace {
 // Bodies from this size on are received one buffer a turn.
 constexpr std::uint64_t bulk_bytes_min = 64 * 1024;
+// An idle connection that has not been used for so long gives back what it can.
+constexpr base::Millis rest_after_ms = 1'000;
 constexpr http::HeadLimits trailer_limits{
     .line_bytes_max = 8192, .head_bytes_max = 16384, .fields_max = 64};
 }  // namespace
@@ -25,12 +27,42 @@ H1Client::H1Client(Context& context, std::uint32_t listen)
   facts_.listen = listen;
 }
 
+H1Client::~H1Client() {
+  if (channel_ != nullptr) context_.channels->destroy(channel_);
+}
+
 bool H1Client::adopt(int fd, AddressPlace place) {
-  if (!stream_.adopt(fd)) return false;
+  if (!secure() || !stream_.adopt(fd)) return false;
   place_ = std::move(place);
   arm(timeouts().client_header_ms);
   stream_.resume();
   return true;
+}
+
+// False: there is no memory for the TLS that the listener speaks.
+bool H1Client::secure() {
+  const auto& entry = context_.runtime->snapshot().listens[facts_.listen].tls;
+  if (!entry) return true;
+  const std::shared_ptr<tls::ServerContext>& with = context_.runtime->tls[*entry];
+  channel_ = with == nullptr ? nullptr : context_.channels->create();
+  if (channel_ == nullptr || !channel_->accept(with)) return false;
+  stream_.secure(*channel_);
+  return true;
+}
+
+void H1Client::on_secured() {
+  const tls::ConnectionInfo info = channel_->info();
+  facts_.tls_version = info.version == tls::Version::tls13 ? "TLSv1.3" : "TLSv1.2";
+  facts_.tls_cipher = info.cipher;
+}
+
+// The handshake failed, or the records. What the layer has to say of it still leaves.
+void H1Client::on_insecure() {
+  if (lingering_ || stream_.ended()) return close(false);
+  find_address();
+  context_.logger.log(base::LogLevel::info, "tls",
+                      "client " + std::string(facts_.address) + ": " + channel_->failure_text());
+  linger();
 }
 
 void H1Client::arm(base::Millis delay_ms) {
@@ -51,6 +83,7 @@ void H1Client::on_received(ring::Lease lease) {
 
 std::uint64_t H1Client::opaque_bytes() {
   if (!wanted_ || !input_.empty() || exchange_ == nullptr) return 0;
+  if (!exchange_->request_takes_pipes()) return 0;
   switch (reading_) {
     case Reading::body_length:
       return body_left_;
@@ -356,7 +389,7 @@ void H1Client::enter_tunnel() {
 }
 
 void H1Client::on_failed(const Error& error, Direction) {
-  if (exchange_ == nullptr) return close(false);
+  if (exchange_ == nullptr) return error.code == ErrorCode::insecure ? on_insecure() : close(false);
   reading_ = Reading::dropped;
   input_.clear();
   Error lost = error;
@@ -459,8 +492,16 @@ void H1Client::exchange_over(Afterwards afterwards) {
   }
   if (stream_.closing()) return;
   reading_ = Reading::head;
-  arm(timeouts().keep_alive_ms);
+  arm_keep_alive();
   read_input();
+}
+
+void H1Client::arm_keep_alive() {
+  base::Millis limit = timeouts().keep_alive_ms;
+  rest_ms_ = 0;
+  if (channel_ != nullptr && limit > rest_after_ms)
+    rest_ms_ = limit - std::exchange(limit, rest_after_ms);
+  arm(limit);
 }
 
 // Closing with unread bytes would make the kernel send RST, and that may overtake our last answer
@@ -468,6 +509,7 @@ void H1Client::exchange_over(Afterwards afterwards) {
 void H1Client::linger() {
   if (ended_) return close(false);
   lingering_ = true;
+  rest_ms_ = 0;
   reading_ = Reading::dropped;
   input_.clear();
   stream_.finish_sending();
@@ -477,6 +519,7 @@ void H1Client::linger() {
 
 void H1Client::drain(base::Millis grace_ms) {
   last_request_ = true;
+  rest_ms_ = 0;
   if (exchange_ == nullptr && !lingering_ && !stream_.closing()) arm(grace_ms);
 }
 
@@ -494,6 +537,10 @@ void H1Client::timed_out(void* self) {
 }
 
 void H1Client::on_timeout() {
+  if (exchange_ == nullptr && rest_ms_ != 0) {
+    stream_.rest();
+    return arm(std::exchange(rest_ms_, 0));
+  }
   // A request that is on its way now would make the kernel reset the connection, and what the
   // client has not got yet would be lost.
   if (exchange_ == nullptr)

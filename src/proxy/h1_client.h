@@ -11,6 +11,7 @@
 #include "ringside/net/slice.h"
 #include "ringside/net/stream.h"
 #include "ringside/ring/ring.h"
+#include "ringside/tls/channel.h"
 
 #include "client_session.h"
 #include "context.h"
@@ -27,7 +28,7 @@ class H1Client final : public ClientSession,
                        private ring::Deferred {
  public:
   H1Client(Context& context, std::uint32_t listen);
-  ~H1Client() = default;
+  ~H1Client();
 
   // Takes over an accepted descriptor. False when the ring has no place. `place` is what its
   // address is counted by; it is kept until the descriptor is closed.
@@ -47,6 +48,7 @@ class H1Client final : public ClientSession,
   std::uint64_t bytes_sent() const override { return stream_.bytes_sent(); }
   std::uint64_t bytes_zero_copied() const override { return stream_.bytes_zero_copied(); }
   std::uint64_t bytes_delivered() const override;
+  bool takes_pipes() const override { return stream_.takes_pipes(); }
   void want_body() override;
   void hold_body() override;
   void enter_tunnel() override;
@@ -64,6 +66,7 @@ class H1Client final : public ClientSession,
     dropped,  // nobody's: lingering, or after a request that could not be read
   };
 
+  void on_secured() override;
   void on_received(ring::Lease lease) override;
   std::uint64_t opaque_bytes() override;
   void on_piped(net::PipeBytes bytes) override;
@@ -89,6 +92,9 @@ class H1Client final : public ClientSession,
   void schedule_read();
   template <typename T, typename... Args>
   T* make(Args&&... args);
+  bool secure();
+  void on_insecure();
+  void arm_keep_alive();
   void find_address();
   void close(bool reset);
   void linger();
@@ -99,8 +105,10 @@ class H1Client final : public ClientSession,
 
   Context& context_;
   net::Stream stream_;
+  tls::Channel* channel_ = nullptr;  // null: clear text
   net::SliceQueue input_;
   base::Timer timer_;
+  base::Millis rest_ms_ = 0;  // how long it may stay idle after it has given memory back
   Exchange* exchange_ = nullptr;
   // In the exchange's arena.
   http::RequestParser* parser_ = nullptr;

@@ -37,6 +37,9 @@ std::uint32_t sessions_max(std::uint32_t connections_max) {
 std::uint32_t slices_max(std::uint32_t connections_max) {
   return connections_max * 8 + 65'536;
 }
+// What OpenSSL keeps of a connection, and what is ours; its buffers come on top while it is busy.
+constexpr std::uint64_t tls_connection_bytes = sizeof(tls::Channel) + 12 * 1024;
+
 std::uint32_t owners_max(std::uint32_t connections_max) {
   return connections_max + sessions_max(connections_max) + 1024;
 }
@@ -45,18 +48,21 @@ std::uint32_t owners_max(std::uint32_t connections_max) {
 
 // Members are destroyed from the last to the first: what refers to something stands behind it.
 struct Worker::Parts final : ring::MessageHandler {
-  Parts(const WorkerOptions& with, std::unique_ptr<ring::Ring> opened,
+  Parts(const WorkerOptions& with, std::unique_ptr<ring::Ring> own_ring,
         std::unique_ptr<ring::BufferGroup> group, std::unique_ptr<ring::BufferGroup> large_group,
-        RuntimeRef first)
+        std::unique_ptr<ring::BufferGroup> opened_group, RuntimeRef first)
       : options(with),
-        ring(std::move(opened)),
+        ring(std::move(own_ring)),
         buffers(std::move(group)),
         large(std::move(large_group)),
+        opened(std::move(opened_group)),
         slices(slices_max(with.connections_max)),
         pipes(with.sys, pipes_max(with.connections_max),
               large_buffer_bytes(first->snapshot->limits)),
         streams(make_streams(first->snapshot->server)),
-        pools(streams, with.logger, pools_options(with, *first->snapshot)),
+        channels(slices, with.connections_max + sessions_max(with.connections_max)),
+        blocks(with.connections_max + sessions_max(with.connections_max)),
+        pools(streams, with.logger, pools_options(with, *first->snapshot, channels)),
         ids(make_ids(with.sys)),
         clients(with.connections_max),
         exchanges(with.connections_max),
@@ -71,6 +77,7 @@ struct Worker::Parts final : ring::MessageHandler {
                 .clients = clients,
                 .exchanges = exchanges,
                 .pools = pools,
+                .channels = &channels,
                 .ids = ids,
                 .counters = counters,
                 .client_list = &client_list,
@@ -86,7 +93,9 @@ struct Worker::Parts final : ring::MessageHandler {
                            .sys = options.sys,
                            .pipes = pipes,
                            .large = large.get(),
-                           .zero_copy_bytes_min = server.zero_copy_bytes_min};
+                           .zero_copy_bytes_min = server.zero_copy_bytes_min,
+                           .opened = opened.get(),
+                           .blocks = &blocks};
     switch (server.body_mover) {
       case config::BodyMover::automatic:
         out.splice_bytes_min = auto_splice_bytes_min;
@@ -113,14 +122,16 @@ struct Worker::Parts final : ring::MessageHandler {
   }
 
   static upstream::PoolsOptions pools_options(const WorkerOptions& with,
-                                              const config::Snapshot& snapshot) {
+                                              const config::Snapshot& snapshot,
+                                              tls::Channels& channels) {
     return {.ring_index = with.index,
             .rings = with.rings,
             .peers = with.rings > 1 ? with.peers : nullptr,
             .sessions_max = sessions_max(with.connections_max),
             .limits = {.line_bytes_max = snapshot.limits.request_line_bytes_max,
                        .head_bytes_max = snapshot.limits.header_bytes_max,
-                       .fields_max = snapshot.limits.header_count_max}};
+                       .fields_max = snapshot.limits.header_count_max},
+            .channels = &channels};
   }
 
   static filter::RequestIds make_ids(net::SysPort& sys) {
@@ -131,7 +142,9 @@ struct Worker::Parts final : ring::MessageHandler {
 
   void use(RuntimeRef next_runtime) {
     auto next = std::make_unique<RingRuntime>();
-    next->table = pools.make_table(*next_runtime->snapshot, *next_runtime->directory);
+    const tls::Material* material = next_runtime->material.get();
+    next->table = pools.make_table(*next_runtime->snapshot, *next_runtime->directory, material);
+    if (material != nullptr) next->tls = tls::server_contexts(*material);
     next->runtime = std::move(next_runtime);
     if (current != nullptr) {
       current->current = false;
@@ -194,13 +207,16 @@ struct Worker::Parts final : ring::MessageHandler {
     mailbox->close();
   }
 
+  static std::uint32_t leased(const std::unique_ptr<ring::BufferGroup>& group) {
+    return group == nullptr ? 0 : group->leased() + group->moved_out();
+  }
+
   Holdings holdings() const {
     auto narrow = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
     return {.client_connections = narrow(clients.in_use()),
             .exchanges = narrow(exchanges.in_use()),
             .upstream_connections = narrow(pools.sessions()),
-            .leases =
-                buffers->leased() + buffers->moved_out() + (large == nullptr ? 0 : large->leased()),
+            .leases = leased(buffers) + leased(large) + leased(opened),
             .arena_chunks = narrow(chunks.in_use()),
             .slices = narrow(slices.in_use()),
             .pipes = pipes.in_use(),
@@ -234,11 +250,14 @@ struct Worker::Parts final : ring::MessageHandler {
   WorkerCounters counters;
   std::unique_ptr<ring::Ring> ring;
   std::unique_ptr<ring::BufferGroup> buffers;
-  std::unique_ptr<ring::BufferGroup> large;  // null: the mover does without
+  std::unique_ptr<ring::BufferGroup> large;   // null: the mover does without
+  std::unique_ptr<ring::BufferGroup> opened;  // null: nothing speaks TLS
   base::ChunkPool chunks;
   net::SlicePool slices;
   net::PipePool pipes;
   net::StreamContext streams;
+  tls::Channels channels;
+  net::RecordBlocks blocks;
   upstream::Pools pools;
   filter::RequestIds ids;
   base::Slab<H1Client> clients;
@@ -278,8 +297,13 @@ base::Result<std::unique_ptr<Worker>> Worker::create(
     if (!large) return std::unexpected(large.error());
     (*large)->keep_no_reserve();
   }
+  base::Result<std::unique_ptr<ring::BufferGroup>> opened;
+  if (runtime->material != nullptr) {
+    opened = ring::BufferGroup::create_private(**ring, server.buffers, server.buffer_bytes);
+    if (!opened) return std::unexpected(opened.error());
+  }
   auto parts = std::make_unique<Parts>(options, std::move(*ring), std::move(*buffers),
-                                       std::move(*large), std::move(runtime));
+                                       std::move(*large), std::move(*opened), std::move(runtime));
   auto mailbox = ring::Mailbox::create(*parts->ring, *parts);
   if (!mailbox) return std::unexpected(mailbox.error());
   parts->mailbox = std::move(*mailbox);
@@ -356,6 +380,15 @@ bool may_want_large(config::BodyMover mover) {
   return mover == automatic || mover == large || mover == zero_copy;
 }
 
+bool speaks_tls(const config::Snapshot& snapshot) {
+  auto secure = [](const config::UpstreamServer& server) { return server.tls; };
+  return std::ranges::any_of(snapshot.listens,
+                             [](const config::Listen& listen) { return listen.tls.has_value(); }) ||
+         std::ranges::any_of(snapshot.upstreams, [&](const config::Upstream& upstream) {
+           return std::ranges::any_of(upstream.servers, secure);
+         });
+}
+
 // Measured, 256 KiB moves bodies as cheaply as 1 MiB does; far less does not.
 std::uint32_t large_buffer_bytes(const config::Limits& limits) {
   return std::clamp(limits.buffered_bytes_max, 64U * 1024, 1024U * 1024);
@@ -386,6 +419,13 @@ std::vector<SizingTerm> sizing(const config::Snapshot& snapshot, std::uint32_t c
   if (may_want_large(snapshot.server.body_mover)) {
     terms.push_back({"large receive buffers", snapshot.server.large_buffers,
                      large_buffer_bytes(snapshot.limits)});
+  }
+  if (speaks_tls(snapshot)) {
+    terms.push_back(
+        {"buffers for what TLS opened", snapshot.server.buffers, snapshot.server.buffer_bytes});
+    terms.push_back({"TLS connections", connections_max + sessions, tls_connection_bytes});
+    terms.push_back(
+        {"TLS records being sent", connections_max + sessions, net::RecordBlock::bytes_max});
   }
   if (snapshot.limits.connections_per_address_max != 0) {
     terms.push_back({"client addresses", connections_max, AddressTable::bytes_each_max});

@@ -72,18 +72,40 @@ base::Result<std::unique_ptr<BufferGroup>> BufferGroup::create(Ring& ring, std::
   return group;
 }
 
-base::Result<void> BufferGroup::set_up(bool register_memory) {
+base::Result<std::unique_ptr<BufferGroup>> BufferGroup::create_private(Ring& ring,
+                                                                       std::uint32_t count,
+                                                                       std::uint32_t bytes) {
+  if (count == 0 || count > count_max || bytes == 0)
+    return std::unexpected(base::from_errno(EINVAL));
+  std::unique_ptr<BufferGroup> group(new BufferGroup(ring, 0, count, bytes));
+  group->private_ = true;
+  group->window_ = 0;
+  if (auto result = group->map_buffers(); !result) return std::unexpected(result.error());
+  ring.add_group(*group);
+  return group;
+}
+
+base::Result<void> BufferGroup::map_buffers() {
   area_bytes_ = whole_pages(std::size_t{count_} * bytes_);
-  shared_bytes_ = whole_pages(std::size_t{count_} * sizeof(io_uring_buf));
   area_ = static_cast<char*>(map_pages(area_bytes_));
-  shared_ = static_cast<io_uring_buf_ring*>(map_pages(shared_bytes_));
-  if (area_ == nullptr || shared_ == nullptr) return std::unexpected(base::from_errno(ENOMEM));
+  if (area_ == nullptr) return std::unexpected(base::from_errno(ENOMEM));
   // Address space only, so that move_out allocates nothing but the bytes.
   references_.reserve(count_ + moved_out_max(count_));
   references_.resize(count_);
   moved_.reserve(moved_out_max(count_));
   moved_free_.reserve(moved_out_max(count_));
   free_ = std::make_unique<std::uint16_t[]>(count_);
+  // Downwards, so that the buffer that is used first is the first of the area.
+  for (std::uint32_t id = count_; id-- > 0;)
+    free_[free_count_++] = static_cast<std::uint16_t>(id);
+  return {};
+}
+
+base::Result<void> BufferGroup::set_up(bool register_memory) {
+  if (auto mapped = map_buffers(); !mapped) return mapped;
+  shared_bytes_ = whole_pages(std::size_t{count_} * sizeof(io_uring_buf));
+  shared_ = static_cast<io_uring_buf_ring*>(map_pages(shared_bytes_));
+  if (shared_ == nullptr) return std::unexpected(base::from_errno(ENOMEM));
   following_ = std::make_unique<std::uint16_t[]>(count_);
 
   io_uring_buf_reg request{};
@@ -95,9 +117,6 @@ base::Result<void> BufferGroup::set_up(bool register_memory) {
   registered_ = true;
   // Zero-copy sends work without; RLIMIT_MEMLOCK may not allow so much.
   if (register_memory) registered_index_ = ring_.register_area(area_, area_bytes_);
-  // Downwards, so that the buffer that is used first is the first of the area.
-  for (std::uint32_t id = count_; id-- > 0;)
-    free_[free_count_++] = static_cast<std::uint16_t>(id);
   refill();
   ring_.add_group(*this);
   return {};
@@ -105,6 +124,7 @@ base::Result<void> BufferGroup::set_up(bool register_memory) {
 
 BufferGroup::~BufferGroup() {
   assert(leased_ == 0 && moved_out_ == 0 && "a lease outlived its buffer group");
+  if (private_ && area_ != nullptr) ring_.remove_group(*this);
   if (registered_) {
     ring_.remove_group(*this);
     if (registered_index_ >= 0) ring_.unregister_area(registered_index_);
@@ -133,6 +153,17 @@ Lease BufferGroup::take(const Completion& completion) {
       take_one(completion.buffer_id(), static_cast<std::uint32_t>(std::max(completion.result, 0)));
   refill();
   return lease;
+}
+
+Lease BufferGroup::borrow() {
+  assert(private_);
+  if (free_count_ == 0) return {};
+  const std::uint16_t id = free_[--free_count_];
+  assert(references_[id] == 0);
+  base::unpoison(buffer(id), bytes_);
+  references_[id] = 1;
+  ++leased_;
+  return {this, id, buffer(id), bytes_};
 }
 
 // The completion names the first buffer; the kernel took the others from behind it, each filled
@@ -217,7 +248,7 @@ void BufferGroup::wait(BufferWaiter& waiter) {
 }
 
 void BufferGroup::wake_waiters() {
-  for (std::uint32_t left = published_; left != 0 && !waiters_.empty(); --left)
+  for (std::uint32_t left = available(); left != 0 && !waiters_.empty(); --left)
     waiters_.pop_front()->on_buffers_available();
 }
 

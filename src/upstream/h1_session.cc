@@ -15,12 +15,30 @@ using base::Origin;
 using base::Retry;
 using http::ParseState;
 
+namespace {
+// An idle connection that has not been used for so long gives back what it can.
+constexpr base::Millis rest_after_ms = 1'000;
+}  // namespace
+
 H1Session::H1Session(Pools& pools, ServerPool& server)
     : pools_(pools),
       server_(server),
       stream_(pools.streams_, *this),
       timer_(&H1Session::timed_out, this) {
   stream_.receive_by_need();
+}
+
+H1Session::~H1Session() {
+  if (channel_ != nullptr) pools_.options_.channels->destroy(channel_);
+}
+
+base::Result<void> H1Session::secure(std::shared_ptr<tls::ClientContext> context) {
+  const config::Endpoint& endpoint = server_.shared->config().endpoint;
+  channel_ = context == nullptr ? nullptr : pools_.options_.channels->create();
+  if (channel_ == nullptr || !channel_->connect(std::move(context), endpoint.host, endpoint.text))
+    return std::unexpected(Error{ErrorCode::no_memory});
+  stream_.secure(*channel_);
+  return {};
 }
 
 SharedServer& H1Session::server() {
@@ -68,12 +86,20 @@ void H1Session::timed_out(void* self) {
     session.fail_waiter({ErrorCode::timed_out, Origin::upstream, Retry::yes});
     return;
   }
+  if (session.rest_ms_ != 0) {
+    session.stream_.rest();
+    session.pools_.streams_.ring.timers().arm(session.timer_, std::exchange(session.rest_ms_, 0));
+    return;
+  }
   session.close(false);  // idle for too long
 }
 
 void H1Session::rest(base::Millis timeout_ms) {
   state_ = State::idle;
   stream_.resume();  // to hear of the server's FIN at once
+  rest_ms_ = 0;
+  if (channel_ != nullptr && timeout_ms > rest_after_ms)
+    rest_ms_ = timeout_ms - std::exchange(timeout_ms, rest_after_ms);
   pools_.streams_.ring.timers().arm(timer_, timeout_ms);
 }
 
@@ -234,6 +260,7 @@ void H1Session::on_received(ring::Lease lease) {
 
 std::uint64_t H1Session::opaque_bytes() {
   if (state_ != State::busy || handler_ == nullptr) return 0;
+  if (!handler_->takes_pipes()) return 0;
   switch (reading_) {
     case Reading::body_length:
       return body_left_;
@@ -399,6 +426,7 @@ void H1Session::on_end_of_stream() {
 }
 
 void H1Session::on_failed(const Error& error, Direction direction) {
+  if (error.code == ErrorCode::insecure) log_insecure();
   if (state_ == State::connecting) {
     Error failed = error;
     failed.origin = Origin::upstream;
@@ -418,6 +446,16 @@ void H1Session::on_failed(const Error& error, Direction direction) {
     return handler_->on_request_progress();
   }
   fail(error);
+}
+
+void H1Session::log_insecure() {
+  if (state_ == State::idle || handler_ == nullptr) {
+    // Servers close idle connections without a word; only a handshake is worth one.
+    if (state_ != State::connecting) return;
+  }
+  pools_.logger_.log(
+      base::LogLevel::warn, "tls",
+      "server " + server_.shared->config().endpoint.text + ": " + channel_->failure_text());
 }
 
 void H1Session::fail(Error error) {

@@ -9,6 +9,7 @@
 #include "ringside/http/gather.h"
 #include "ringside/http/parser.h"
 #include "ringside/net/stream.h"
+#include "ringside/tls/channel.h"
 #include "ringside/upstream/pools.h"
 #include "ringside/upstream/session.h"
 
@@ -23,6 +24,10 @@ class H1Session final : public Session,
                         private net::StreamHandler {
  public:
   H1Session(Pools& pools, ServerPool& server);
+  ~H1Session();
+
+  // Before connect(): the connection is to be TLS, by this context.
+  base::Result<void> secure(std::shared_ptr<tls::ClientContext> context);
 
   // Connects for `waiter`, who gets the session; on failure the waiter hears of it.
   base::Result<void> connect(const net::Address& address, Waiter& waiter, base::Millis timeout_ms);
@@ -36,7 +41,9 @@ class H1Session final : public Session,
   void wake();
   // For another ring; Pools hears of it by on_session_released.
   void release_to(unsigned ring, std::uint64_t token);
-  bool lendable() const { return stream_.idle(); }
+  // TLS cannot move to another ring: half of it is in the memory of this one.
+  bool secured() const { return channel_ != nullptr; }
+  bool lendable() const { return channel_ == nullptr && stream_.idle(); }
   void close(bool reset);
   ServerPool& pool() { return server_; }
   unsigned lend_ring() const { return lend_ring_; }
@@ -47,6 +54,7 @@ class H1Session final : public Session,
   bool send_head(http::HeadWriter& head, const RequestFraming& framing) override;
   bool send_body(net::Piece piece) override;
   bool send_end(const http::FieldList* trailers) override;
+  bool takes_pipes() const override { return stream_.takes_pipes(); }
   std::size_t request_pending() const override { return stream_.pending_cost(); }
   std::uint64_t request_zero_copied() const override {
     return stream_.bytes_zero_copied() - zero_copied_before_;
@@ -92,6 +100,7 @@ class H1Session final : public Session,
   bool parse(Parser& parser, ring::Lease& lease);
   bool head_complete();
   void response_complete(bool bytes_left);
+  void log_insecure();
   void fail(base::Error error);
   void fail_message(std::string_view reason);
   void fail_waiter(const base::Error& error);
@@ -102,7 +111,9 @@ class H1Session final : public Session,
   ServerPool& server_;
   net::Address address_;  // in place while the connect is submitted
   net::Stream stream_;
+  tls::Channel* channel_ = nullptr;  // null: clear text
   base::Timer timer_;
+  base::Millis rest_ms_ = 0;  // how long it may stay idle after it has given memory back
   Waiter* waiter_ = nullptr;
   ResponseHandler* handler_ = nullptr;
   base::Arena* arena_ = nullptr;

@@ -58,6 +58,8 @@ void Pools::lend(const ring::Message& message) {
   auto ring = static_cast<unsigned>(message.value);
   ServerPool* server = find(static_cast<SharedServer*>(message.object));
   H1Session* session = server == nullptr || closing_ ? nullptr : server->idle.back();
+  // A place may be what the other ring is short of.
+  if (session != nullptr && session->secured()) session->close(false);
   if (session == nullptr || !session->lendable()) {
     ring::Message none{.kind = message_lent, .value = -1, .a = message.a, .object = message.object};
     return post(ring, none);

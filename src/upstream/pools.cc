@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ringside/tls/material.h"
+
 #include "h1_session.h"
 #include "server_pool.h"
 
@@ -42,13 +44,15 @@ ServerPool& Pools::find_or_make(const std::shared_ptr<SharedServer>& server) {
 }
 
 std::unique_ptr<PoolTable> Pools::make_table(const config::Snapshot& snapshot,
-                                             const Directory& directory) {
+                                             const Directory& directory,
+                                             const tls::Material* material) {
   auto table = std::make_unique<PoolTable>();
   table->pools = this;
   for (std::uint32_t u = 0; u < snapshot.upstreams.size(); ++u) {
     auto upstream = std::make_unique<UpstreamPool>();
     upstream->pools = this;
     upstream->config = &snapshot.upstreams[u];
+    if (material != nullptr) upstream->tls = tls::client_context(*material, snapshot, u);
     for (std::uint32_t s = 0; s < directory.servers(u); ++s) {
       ServerPool& server = find_or_make(directory.share(u, s));
       server.users.push_back(upstream.get());
@@ -164,8 +168,10 @@ void Pools::connect(Waiter& waiter, ServerPool& server) {
     ErrorCode code = address == nullptr ? ErrorCode::no_address : ErrorCode::pool_exhausted;
     return fail(waiter, {code, Origin::self}, nullptr);
   }
-  base::Millis timeout = waiter.pool_->config->timeouts.connect_ms;
-  base::Result<void> started = session->connect(*address, waiter, timeout);
+  base::Result<void> started;
+  if (server.shared->config().tls) started = session->secure(waiter.pool_->tls);
+  if (started)
+    started = session->connect(*address, waiter, waiter.pool_->config->timeouts.connect_ms);
   if (!started) {
     sessions_.destroy(session);
     server.shared->close_place();

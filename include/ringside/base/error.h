@@ -35,6 +35,7 @@ enum class ErrorCode : std::uint16_t {
   bad_message,       // the peer broke its protocol
   too_large,         // the peer went past a limit of ours
   unsupported,       // the kernel, or we, cannot do this
+  insecure,          // TLS failed: an alert, a certificate, a stream cut short
   invalid_argument,  // a caller or a file asked for nonsense
 };
 

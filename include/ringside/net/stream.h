@@ -10,6 +10,7 @@
 #include "ringside/net/address.h"
 #include "ringside/net/piece.h"
 #include "ringside/net/pipe.h"
+#include "ringside/net/record_layer.h"
 #include "ringside/net/slice.h"
 #include "ringside/net/sys_port.h"
 #include "ringside/ring/buffer_group.h"
@@ -35,6 +36,10 @@ struct StreamContext {
   enum class ZeroCopy : std::uint8_t { off, while_useful, always };
   ZeroCopy zero_copy = ZeroCopy::off;
   std::uint32_t zero_copy_bytes_min = 0;
+  // For streams with a record layer; null: there are none. Plaintext goes into buffers of a group
+  // of its own: what waits for room there holds receive buffers, and must not wait for itself.
+  ring::BufferGroup* opened = nullptr;
+  RecordBlocks* blocks = nullptr;
   // Bodies of which so many bytes are still to come pass through a pipe, once the peer has shown
   // that it sends in bulk (`splice_streak_min` bytes in receives without a short one).
   std::uint64_t splice_bytes_min = splice_never;
@@ -52,8 +57,10 @@ struct StreamContext {
 // close() included.
 class StreamHandler {
  public:
-  // After Stream::connect succeeded.
+  // After Stream::connect succeeded; with a record layer, after the handshake.
   virtual void on_connected() {}
+  // An accepted stream's record layer has completed its handshake.
+  virtual void on_secured() {}
   // Bytes arrived. May still come after park(), for what was under way.
   virtual void on_received(ring::Lease lease) = 0;
   // How many bytes from here on nobody needs to look at, so that they may come by on_piped.
@@ -65,7 +72,8 @@ class StreamHandler {
   // Some queued bytes have left; pending_bytes() tells how many wait still.
   virtual void on_sent() = 0;
   // Once. In `direction` nothing works any more; the other one may still have data (a server that
-  // answered and then reset).
+  // answered and then reset). `insecure`: the record layer failed, and says why; in neither
+  // direction anything follows but the layer's own bytes, with close() or finish_sending().
   enum class Direction : std::uint8_t { receive, send };
   virtual void on_failed(const base::Error& error, Direction direction) = 0;
   // The stream is joined and closed; it may be destroyed, right here.
@@ -93,6 +101,12 @@ class Stream final : public ring::Completer,
   Stream(StreamContext& context, StreamHandler& handler)
       : context_(context), handler_(handler), queue_(context.slices) {}
   ~Stream();
+
+  // What passes through the socket are the layer's records. Only for a new stream; the layer lives
+  // until on_closed.
+  void secure(RecordLayer& layer);
+  // Without traffic for a while: memory that is easily made again is given back.
+  void rest();
 
   // Takes over a connected descriptor; parked. False when the ring has no slot (the descriptor
   // stays the caller's).
@@ -125,12 +139,18 @@ class Stream final : public ring::Completer,
   // Sends FIN when everything queued has left.
   void finish_sending();
   // Bytes that are queued or in flight.
-  std::size_t pending_bytes() const { return queue_.bytes(); }
+  std::size_t pending_bytes() const {
+    return queue_.bytes() + (layer_ == nullptr ? 0 : layer_->sealed_ - layer_->sent_);
+  }
   // The same as SliceQueue::cost().
-  std::size_t pending_cost() const { return queue_.cost(); }
+  std::size_t pending_cost() const {
+    return queue_.cost() + (layer_ == nullptr ? 0 : layer_->sealed_ - layer_->sent_);
+  }
   // Everything has left: memory that views point to is free. (Leases of a zero-copy send live on
   // by themselves until its notification; a response never waits for that.)
-  bool drained() const { return queue_.empty(); }
+  bool drained() const { return pending_bytes() == 0; }
+  // Pieces in a pipe can be sent: nobody has to look at them.
+  bool takes_pipes() const { return layer_ == nullptr; }
   // The owner of the memory that views point to goes away before they are sent: to be called before
   // close(). What is in `arena` stays until no operation points into it any more.
   void keep_until_closed(base::Arena& arena) {
@@ -147,7 +167,7 @@ class Stream final : public ring::Completer,
   bool ended() const { return ended_; }
   // Open, not ended, nothing queued, in flight or owed in the sending direction.
   bool idle() const {
-    return state_ == State::open && !ended_ && !sending_ && queue_.empty() && notices_owed_ == 0;
+    return state_ == State::open && !ended_ && !sending_ && drained() && notices_owed_ == 0;
   }
 
   // Ends the stream in three steps: closing (operations are cancelled), joining (none in flight),
@@ -209,6 +229,25 @@ class Stream final : public ring::Completer,
   ring::Lease* place_for(const Slice& slice);
   bool joins(const Slice& slice);
   void queued();
+  void send_fin();
+  // With a record layer (stream_records.cc).
+  void pass_on(ring::Lease lease) {
+    layer_ == nullptr ? handler_.on_received(std::move(lease)) : received_record(std::move(lease));
+  }
+  void start_records();
+  void received_record(ring::Lease lease);
+  void open_records();
+  void wait_for_room();
+  void secured();
+  void records_over();
+  void records_ended();
+  void records_failed();
+  void submit_records();
+  void seal_queue();
+  void send_block();
+  void sent_records(std::uint32_t bytes);
+  void drop_block();
+  void say_farewell(bool reset);
   void joined();
   void fail(int negative_errno, StreamHandler::Direction direction);
   void advance_closing();
@@ -217,6 +256,7 @@ class Stream final : public ring::Completer,
   base::ArenaPin kept_;
   StreamHandler& handler_;
   SliceQueue queue_;
+  RecordLayer* layer_ = nullptr;
   ring::Lease held_[zero_copies_max];  // pieces of zero-copy sends until their notification
   PipeRef pipe_;                       // while bodies are spliced from here
   std::uint64_t bytes_sent_ = 0;

@@ -36,6 +36,8 @@ struct AccessRecord {
   std::string_view user_agent;
   std::string_view referer;
   std::string_view mover;  // what moved most of the bodies (net::Mover); empty: none was relayed
+  std::string_view tls_version;  // with the client: "TLSv1.3"; empty: clear text
+  std::string_view tls_cipher;
   std::string_view request_id;
   std::string_view listener;
   std::string_view upstream;  // name in the configuration; empty: answered here

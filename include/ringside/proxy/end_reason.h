@@ -30,6 +30,7 @@ enum class Cause : std::uint8_t {
   too_slow,  // below limits.body_rate
   refused,
   unreachable,
+  tls,  // a handshake or a record that failed
   bad_message,
   too_large,
   limit,         // a configured limit or a full pool

@@ -18,6 +18,7 @@
 #include "ringside/ring/kernel_port.h"
 #include "ringside/ring/ring.h"
 #include "ringside/route/router.h"
+#include "ringside/tls/material.h"
 #include "ringside/upstream/directory.h"
 #include "ringside/upstream/peers.h"
 #include "ringside/upstream/pools.h"
@@ -26,11 +27,14 @@ namespace ringside::proxy {
 
 // A Snapshot made ready for use. Immutable; an exchange keeps the one that it began with.
 struct Runtime {
-  Runtime(config::SnapshotRef snapshot, unsigned rings, const Runtime* previous = nullptr);
+  // `material` may be null where nothing of the snapshot speaks TLS.
+  Runtime(config::SnapshotRef snapshot, unsigned rings, const Runtime* previous = nullptr,
+          std::shared_ptr<const tls::Material> material = nullptr);
   config::SnapshotRef snapshot;
   route::Router router;
   filter::TrustedProxies trusted;
   std::shared_ptr<upstream::Directory> directory;
+  std::shared_ptr<const tls::Material> material;
 };
 using RuntimeRef = std::shared_ptr<const Runtime>;
 
@@ -65,6 +69,8 @@ struct WorkerOptions {
   std::uint32_t connections_max = 10'000;  // client connections of this ring
 };
 
+// Whether any listener or server of it does.
+bool speaks_tls(const config::Snapshot& snapshot);
 // Whether a ring has large receive buffers with it; of `automatic` it depends on the kernel.
 bool may_want_large(config::BodyMover mover);
 // What a large receive buffer holds: as much as may wait for a slow reader.

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -53,6 +54,10 @@ class Lease {
   }
   // Index among the ring's registered buffers, or -1: for SEND_ZC with a fixed buffer.
   int registered_index() const;
+  // Of a lease from BufferGroup::borrow(), before it is shared: its bytes, to be written, and how
+  // many of them are to stay.
+  std::span<char> room() { return {const_cast<char*>(data_), size_}; }
+  void truncate(std::size_t bytes) { size_ = static_cast<std::uint32_t>(bytes); }
   // A number of the receiver's own, 0 at first, that leases on the same bytes share.
   std::uint8_t mark() const { return mark_; }
   void set_mark(std::uint8_t mark) { mark_ = mark; }
@@ -95,6 +100,10 @@ class BufferGroup {
   static base::Result<std::unique_ptr<BufferGroup>> create(Ring& ring, std::uint16_t group_id,
                                                            std::uint32_t count, std::uint32_t bytes,
                                                            bool register_memory);
+  // Buffers that the kernel knows nothing of, for bytes that are made here. They are had from
+  // borrow() alone.
+  static base::Result<std::unique_ptr<BufferGroup>> create_private(Ring& ring, std::uint32_t count,
+                                                                   std::uint32_t bytes);
   ~BufferGroup();
   BufferGroup(const BufferGroup&) = delete;
   BufferGroup& operator=(const BufferGroup&) = delete;
@@ -104,6 +113,8 @@ class BufferGroup {
   // The lease of a completion that has one buffer. Every completion with a buffer must come here,
   // or into a Bundle where it may have several; failed ones included.
   Lease take(const Completion& completion);
+  // A whole free buffer of a private group; an empty lease when there is none: wait() then.
+  Lease borrow();
   // To be called when a receive ended with -ENOBUFS.
   void wait(BufferWaiter& waiter);
   // The same for who goes on without this group: more of what is free is published.
@@ -134,6 +145,7 @@ class BufferGroup {
   friend class Lease;
   friend class Ring;
   BufferGroup(Ring& ring, std::uint16_t group_id, std::uint32_t count, std::uint32_t bytes);
+  base::Result<void> map_buffers();
   base::Result<void> set_up(bool register_memory);
   char* buffer(std::uint16_t id) const { return area_ + std::size_t{id} * bytes_; }
   Lease take_one(std::uint16_t id, std::uint32_t bytes);
@@ -142,7 +154,8 @@ class BufferGroup {
   void release_moved(std::uint16_t id);
   void publish(std::uint16_t id);
   void refill();
-  bool can_wake() const { return published_ != 0 && !waiters_.empty(); }
+  std::uint32_t available() const { return private_ ? free_count_ : published_; }
+  bool can_wake() const { return available() != 0 && !waiters_.empty(); }
   // Called by the loop: wakes waiters when there is something to wake them for, at most as many as
   // there are buffers.
   void wake_waiters();
@@ -168,6 +181,7 @@ class BufferGroup {
   std::uint32_t free_count_ = 0;
   int registered_index_ = -1;
   bool registered_ = false;
+  bool private_ = false;
   char* area_ = nullptr;
   std::size_t area_bytes_ = 0;
   io_uring_buf_ring* shared_ = nullptr;

@@ -19,6 +19,11 @@
 #include "ringside/upstream/peers.h"
 #include "ringside/upstream/session.h"
 
+namespace ringside::tls {
+class Channels;
+struct Material;
+}  // namespace ringside::tls
+
 namespace ringside::upstream {
 
 class H1Session;
@@ -87,7 +92,8 @@ struct PoolsOptions {
   unsigned rings = 1;
   Peers* peers = nullptr;
   std::uint32_t sessions_max = 20'000;
-  http::HeadLimits limits;  // of response heads
+  http::HeadLimits limits;            // of response heads
+  tls::Channels* channels = nullptr;  // null: no server has https://
 };
 
 // Owner: the worker; its ring's thread. Destroyed when idle(): close_idle(), then let the loop run.
@@ -111,8 +117,10 @@ class Pools {
 
   // A table for this configuration. Servers that another table has are shared with it. `snapshot`
   // and `directory` outlive it.
+  // `material` may be null where no server has https://.
   std::unique_ptr<PoolTable> make_table(const config::Snapshot& snapshot,
-                                        const Directory& directory);
+                                        const Directory& directory,
+                                        const tls::Material* material = nullptr);
 
   // `avoid` (may be null): a server that just failed; it is taken only when there is no other.
   void acquire(Waiter& waiter, PoolTable& table, std::uint32_t upstream, const SharedServer* avoid);

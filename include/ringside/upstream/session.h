@@ -29,6 +29,8 @@ class ResponseHandler {
   virtual void on_response_end(const http::FieldList* trailers) = 0;
   // Some of the request has left: request_pending() went down.
   virtual void on_request_progress() = 0;
+  // Whether on_response_body may bring pieces in a pipe.
+  virtual bool takes_pipes() const = 0;
   // The response cannot be had (any more). The session is not the handler's any longer.
   virtual void on_upstream_failed(const base::Error& error) = 0;
 
@@ -64,6 +66,8 @@ class Session {
   virtual bool send_body(net::Piece piece) = 0;
   // Of a chunked body; `trailers` may be null. In a tunnel: FIN.
   virtual bool send_end(const http::FieldList* trailers) = 0;
+  // Whether send_body may be given pieces in a pipe.
+  virtual bool takes_pipes() const = 0;
   // What of the request has not left yet, as SliceQueue::cost().
   virtual std::size_t request_pending() const = 0;
   // Bytes of the request that left without being copied here.

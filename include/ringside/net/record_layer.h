@@ -1,0 +1,78 @@
+// What stands between the bytes on a socket and those that a stream's handler sees: TLS.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "ringside/base/slab.h"
+#include "ringside/net/slice.h"
+
+namespace ringside::net {
+
+// Where records are put together before they are sent. A stream has one while a send is under way.
+struct RecordBlock {
+  // Four full records: with more a send is hardly cheaper.
+  static constexpr std::size_t bytes_max = std::size_t{4} * (16'384 + 96);
+  RecordBlock() {}  // NOLINT(modernize-use-equals-default): its pages stay untouched
+  char bytes[bytes_max];
+};
+using RecordBlocks = base::Slab<RecordBlock>;
+
+// Owner: a session, beside its stream; given to it by Stream::secure() and destroyed after it has
+// closed. Thread: the ring's. The calls never block and touch no descriptor.
+class RecordLayer {
+ public:
+  enum class Status : std::uint8_t {
+    need_input,  // everything was taken, and all plaintext was given out
+    more,        // there was no room for all plaintext
+    ended,       // the peer said that it sends no more
+    failed,      // for good; own_bytes() may have an alert that says why
+  };
+  struct Opened {
+    std::size_t consumed = 0;
+    std::size_t plaintext = 0;
+    Status status = Status::need_input;
+    bool secured = false;  // the handshake was completed in this call
+  };
+  virtual Opened open(std::string_view bytes, std::span<char> room) = 0;
+  // The socket's FIN: `ended` where the peer had announced it, else `failed`.
+  virtual Status end_of_input() = 0;
+
+  struct Sealed {
+    std::size_t taken = 0;     // plaintext bytes, from the first piece on
+    std::size_t produced = 0;  // bytes in `room`, the layer's own included
+  };
+  // Only while can_seal().
+  virtual Sealed seal(std::span<const std::string_view> pieces, std::span<char> room) = 0;
+  virtual bool can_seal() const = 0;
+  // What the layer has to send by itself: handshake, alerts.
+  virtual std::size_t own_bytes() const = 0;
+  virtual std::size_t take_own(std::span<char> room) = 0;
+  // Announces to the peer that nothing more will be sent.
+  virtual void close() = 0;
+  // Gives back memory that a connection without traffic does not need.
+  virtual void rest() = 0;
+
+ protected:
+  explicit RecordLayer(SlicePool& pool) : unopened_(pool) {}
+  virtual ~RecordLayer() = default;  // a friend could reach it
+  RecordLayer(const RecordLayer&) = delete;
+  RecordLayer& operator=(const RecordLayer&) = delete;
+
+ private:
+  friend class Stream;
+  // The stream's: what came and is not opened yet, and what is on its way out.
+  SliceQueue unopened_;
+  RecordBlock* block_ = nullptr;
+  std::uint32_t sent_ = 0;
+  std::uint32_t sealed_ = 0;
+  std::uint32_t plaintext_ = 0;  // that is in the block, and not counted as sent
+  bool more_ = false;
+  bool blocked_ = false;  // until there are buffers for plaintext
+  bool failed_ = false;
+  bool client_ = false;  // we connected
+};
+
+}  // namespace ringside::net

@@ -1,0 +1,73 @@
+// TLS as the record layer of a stream.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "ringside/base/slab.h"
+#include "ringside/net/record_layer.h"
+#include "ringside/tls/client_context.h"
+#include "ringside/tls/engine.h"
+#include "ringside/tls/server_context.h"
+
+namespace ringside::tls {
+
+// Owner: a session, in its ring's Channels; destroyed after its stream has closed. It keeps the
+// context that it was made from.
+class Channel final : public net::RecordLayer {
+ public:
+  explicit Channel(net::SlicePool& slices, RecordScratch& scratch)
+      : net::RecordLayer(slices), scratch_(scratch) {}
+  ~Channel() override = default;
+
+  // One of the two, once, before the stream is secured with it. False: no memory.
+  bool accept(std::shared_ptr<ServerContext> context);
+  // `host`, `server`: as in ClientContext::new_session().
+  bool connect(std::shared_ptr<ClientContext> context, std::string_view host,
+               std::string_view server);
+
+  // What the handshake agreed on, after it.
+  ConnectionInfo info() const { return engine_.info(); }
+  bool established() const { return engine_.established(); }
+  // One line for a log: why it failed.
+  std::string failure_text() const;
+  const Failure& failure() const { return engine_.failure(); }
+
+  Opened open(std::string_view bytes, std::span<char> room) override;
+  Status end_of_input() override;
+  Sealed seal(std::span<const std::string_view> pieces, std::span<char> room) override;
+  bool can_seal() const override { return engine_.can_send(); }
+  std::size_t own_bytes() const override { return engine_.output_pending() + clear_text_.size(); }
+  std::size_t take_own(std::span<char> room) override;
+  void close() override { engine_.close(); }
+  void rest() override { engine_.release_buffers(); }
+
+ private:
+  RecordScratch& scratch_;
+  // Before the engine, which needs it to the last.
+  std::shared_ptr<ServerContext> server_context_;
+  std::shared_ptr<ClientContext> client_context_;
+  Engine engine_;
+  std::string_view clear_text_;  // for a client that speaks HTTP in clear
+};
+
+// All TLS connections of one ring. Owner: its worker; outlives their sessions.
+class Channels {
+ public:
+  Channels(net::SlicePool& slices, std::size_t connections_max)
+      : slices_(slices), slab_(connections_max) {}
+
+  // Null: there is no place.
+  Channel* create() { return slab_.create(slices_, scratch_); }
+  void destroy(Channel* channel) { slab_.destroy(channel); }
+  std::size_t in_use() const { return slab_.in_use(); }
+
+ private:
+  net::SlicePool& slices_;
+  RecordScratch scratch_;
+  base::Slab<Channel> slab_;
+};
+
+}  // namespace ringside::tls

@@ -1,0 +1,50 @@
+// What all rings share of a configuration's TLS.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ringside/config/snapshot.h"
+#include "ringside/tls/client_context.h"
+#include "ringside/tls/credentials.h"
+#include "ringside/tls/server_context.h"
+#include "ringside/tls/ticket_keys.h"
+
+namespace ringside::tls {
+
+// From it each ring makes contexts of its own. Immutable but for the ticket keys, which change
+// themselves. Owner: std::shared_ptr<const Material>.
+struct Material {
+  struct Entry {
+    std::shared_ptr<const Credentials> credentials;
+    std::shared_ptr<TicketKeys> tickets;  // null: sessions are not resumed
+  };
+  std::vector<Entry> entries;                            // as Snapshot::tls
+  std::vector<std::shared_ptr<const TrustStore>> trust;  // as Snapshot::upstreams; null: unused
+};
+
+struct LoadedMaterial {
+  std::shared_ptr<const Material> material;  // null when there are errors
+  std::vector<std::string> errors;           // each names its section and file
+  std::vector<std::string> warnings;
+};
+
+// Reads and tries everything, contexts included, so that a ring does not fail with it. Blocks on
+// the file system. `now_ms` is of the clock that TicketKeys::rotate gets.
+LoadedMaterial load_material(const config::Snapshot& snapshot, UnixSeconds now,
+                             std::uint64_t now_ms);
+
+// The same with other credentials for one entry: `entry` is an index into Snapshot::tls. Its
+// tickets stay valid unless the rules about client certificates changed.
+std::shared_ptr<const Material> with_credentials(const Material& material, std::size_t entry,
+                                                 std::shared_ptr<const Credentials> credentials);
+
+// Contexts of one ring. A pointer is null where OpenSSL failed for lack of memory (the rest was
+// tried before), or, for upstreams, where no server has https://.
+std::vector<std::shared_ptr<ServerContext>> server_contexts(const Material& material);
+std::shared_ptr<ClientContext> client_context(const Material& material,
+                                              const config::Snapshot& snapshot,
+                                              std::size_t upstream);
+
+}  // namespace ringside::tls

@@ -1,0 +1,200 @@
+// A stream whose bytes pass through a record layer, in user space.
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <utility>
+
+#include "ringside/net/stream.h"
+
+namespace ringside::net {
+
+using Direction = StreamHandler::Direction;
+
+namespace {
+constexpr std::size_t pieces_max = 64;
+}
+
+void Stream::secure(RecordLayer& layer) {
+  assert(state_ == State::fresh && context_.opened != nullptr && context_.blocks != nullptr);
+  layer_ = &layer;
+}
+
+// Connected: our side of the handshake begins.
+void Stream::start_records() {
+  layer_->client_ = true;
+  parked_ = false;
+  if (layer_->own_bytes() == 0) return records_failed();
+  queued();
+  arm_receive();
+}
+
+void Stream::rest() {
+  if (layer_ != nullptr && idle()) layer_->rest();
+}
+
+// ---- receiving
+
+void Stream::received_record(ring::Lease lease) {
+  if (layer_->failed_) return;
+  if (!layer_->unopened_.push(std::move(lease))) return fail(-ENOMEM, Direction::receive);
+  open_records();
+}
+
+// Hands plaintext on, until all is opened, or there is no buffer for it, or the handler closes.
+void Stream::open_records() {
+  RecordLayer& layer = *layer_;
+  ring::Lease room;
+  while (state_ == State::open && !releasing_ && !layer.blocked_ && !layer.failed_) {
+    const Slice* front = layer.unopened_.front();
+    if (front == nullptr && !layer.more_) return;
+    if (!room) room = context_.opened->borrow();
+    if (!room) return wait_for_room();
+    const std::string_view bytes =
+        front == nullptr ? std::string_view() : std::string_view(front->data, front->size);
+    const RecordLayer::Opened opened = layer.open(bytes, room.room());
+    layer.unopened_.consume(opened.consumed);
+    layer.more_ = opened.status == RecordLayer::Status::more;
+    if (layer.own_bytes() != 0) queued();
+    if (opened.secured) secured();
+    if (opened.plaintext != 0 && state_ == State::open && !releasing_) {
+      room.truncate(opened.plaintext);
+      room.set_mark(static_cast<std::uint8_t>(Mover::copy));
+      handler_.on_received(std::move(room));
+    }
+    if (opened.status == RecordLayer::Status::ended) return records_ended();
+    if (opened.status == RecordLayer::Status::failed) return records_failed();
+  }
+}
+
+void Stream::wait_for_room() {
+  layer_->blocked_ = true;
+  // It waits for one thing at a time: what it had to receive into is armed again afterwards.
+  if (receive_ == Receive::no_buffers) {
+    ring::BufferWaiter::unlink();
+    receive_ = Receive::off;
+  }
+  if (receive_ == Receive::armed && !armed_singly_) cancel_receive();
+  context_.opened->wait(*this);
+}
+
+void Stream::secured() {
+  if (state_ != State::open) return;
+  if (layer_->client_)
+    handler_.on_connected();
+  else
+    handler_.on_secured();
+  if (!queue_.empty()) queued();
+}
+
+// The peer's FIN.
+void Stream::records_over() {
+  if (ended_) return;
+  if (layer_->failed_) {
+    ended_ = true;
+    return handler_.on_end_of_stream();
+  }
+  if (layer_->end_of_input() == RecordLayer::Status::failed) {
+    ended_ = true;
+    return records_failed();
+  }
+  records_ended();
+}
+
+void Stream::records_ended() {
+  if (state_ != State::open || ended_) return;
+  ended_ = true;
+  layer_->unopened_.clear();
+  if (releasing_) return close();
+  handler_.on_end_of_stream();
+}
+
+void Stream::records_failed() {
+  if (state_ != State::open || layer_->failed_) return;
+  layer_->failed_ = true;
+  layer_->unopened_.clear();
+  if (releasing_) return close();
+  handler_.on_failed({base::ErrorCode::insecure}, Direction::receive);
+}
+
+// ---- sending
+
+// Records are made when they can be sent, so that what waits is plaintext, and what was queued
+// together shares records.
+void Stream::submit_records() {
+  RecordLayer& layer = *layer_;
+  if (layer.block_ != nullptr) return send_block();
+  if (queue_.empty() && finish_wanted_) layer.close();
+  const bool sealing = !queue_.empty() && layer.can_seal();
+  if (!sealing && layer.own_bytes() == 0) {
+    if (queue_.empty()) send_fin();
+    return;
+  }
+  layer.block_ = context_.blocks->create();
+  if (layer.block_ == nullptr) return fail(-ENOMEM, Direction::send);
+  if (sealing)
+    seal_queue();
+  else
+    layer.sealed_ = static_cast<std::uint32_t>(layer.take_own(layer.block_->bytes));
+  layer.sent_ = 0;
+  if (layer.sealed_ != 0) return send_block();
+  drop_block();
+  records_failed();
+}
+
+void Stream::seal_queue() {
+  RecordLayer& layer = *layer_;
+  std::string_view pieces[pieces_max];
+  std::size_t count = 0;
+  for (const Slice* at = queue_.front(); at != nullptr && count < pieces_max; at = at->next)
+    pieces[count++] = {at->data, at->size};
+  const RecordLayer::Sealed sealed = layer.seal({pieces, count}, layer.block_->bytes);
+  queue_.consume(sealed.taken);
+  layer.plaintext_ = static_cast<std::uint32_t>(sealed.taken);
+  layer.sealed_ = static_cast<std::uint32_t>(sealed.produced);
+}
+
+void Stream::send_block() {
+  sending_ = true;
+  const RecordLayer& layer = *layer_;
+  context_.ring.send(*this, kind_send, fd_, layer.block_->bytes + layer.sent_,
+                     layer.sealed_ - layer.sent_, MSG_NOSIGNAL);
+}
+
+// Some of the block has left.
+void Stream::sent_records(std::uint32_t bytes) {
+  RecordLayer& layer = *layer_;
+  layer.sent_ += bytes;
+  bytes_sent_ += std::exchange(layer.plaintext_, 0U);
+  if (layer.sent_ == layer.sealed_) drop_block();
+  if (layer.block_ != nullptr || !queue_.empty() || layer.own_bytes() != 0 || finish_wanted_)
+    queued();
+  handler_.on_sent();
+}
+
+void Stream::drop_block() {
+  RecordLayer& layer = *layer_;
+  if (layer.block_ != nullptr) context_.blocks->destroy(std::exchange(layer.block_, nullptr));
+  layer.sent_ = layer.sealed_ = layer.plaintext_ = 0;
+}
+
+// ---- ending
+
+// The peer is told that this is the end, or why, unless it is to see the connection cut. Nobody
+// waits for it: where the socket has no room, it goes without.
+void Stream::say_farewell(bool reset) {
+  RecordLayer& layer = *layer_;
+  layer.unopened_.clear();
+  if (reset || sending_ || send_failed_ || finish_sent_) return;
+  layer.close();
+  if (layer.own_bytes() == 0) return;
+  layer.block_ = context_.blocks->create();
+  if (layer.block_ == nullptr) return;
+  const std::size_t bytes = layer.take_own(layer.block_->bytes);
+  sending_ = true;
+  context_.ring.send(*this, kind_send, fd_, layer.block_->bytes, static_cast<unsigned>(bytes),
+                     MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+}  // namespace ringside::net

@@ -1,0 +1,136 @@
+#include "ringside/tls/material.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "openssl.h"
+
+namespace ringside::tls {
+namespace {
+
+// HTTP/2 comes with the sessions that speak it.
+const std::vector<std::string> protocols = {"http/1.1"};
+
+bool speaks_tls(const config::Upstream& upstream) {
+  return std::ranges::any_of(upstream.servers, &config::UpstreamServer::tls);
+}
+
+std::expected<std::unique_ptr<ServerContext>, std::string> make_server(
+    const Material::Entry& entry) {
+  return ServerContext::make(entry.credentials, entry.tickets, {.protocols = protocols});
+}
+
+std::expected<std::unique_ptr<ClientContext>, std::string> make_client(
+    const config::Upstream& upstream, std::shared_ptr<const TrustStore> trust) {
+  return ClientContext::make(upstream.tls, upstream.name, std::move(trust),
+                             {.protocols = protocols});
+}
+
+std::expected<std::shared_ptr<TicketKeys>, std::string> make_tickets(const Credentials& credentials,
+                                                                     std::uint64_t now_ms) {
+  const config::Tls& config = credentials.config;
+  if (!config.tickets) return nullptr;
+  if (!config.ticket_keys_file.empty())
+    return TicketKeys::from_file(credentials.session_binding, config.ticket_keys_file);
+  return TicketKeys::random(credentials.session_binding, config.ticket_rotation_ms, now_ms);
+}
+
+class Loader {
+ public:
+  Loader(UnixSeconds now, std::uint64_t now_ms) : now_(now), now_ms_(now_ms) {}
+
+  Material::Entry load(const config::Tls& config) {
+    const std::string title = join({"[tls.", config.name, "]"});
+    LoadedCredentials read = load_credentials(config, now_);
+    note(title, read.errors, read.warnings);
+    if (read.credentials == nullptr) return {};
+    Material::Entry entry{.credentials = std::move(read.credentials), .tickets = nullptr};
+    auto tickets = make_tickets(*entry.credentials, now_ms_);
+    if (!tickets) {
+      note(title, {tickets.error()}, {});
+      return {};
+    }
+    entry.tickets = std::move(*tickets);
+    if (const auto tried = make_server(entry); !tried) note(title, {tried.error()}, {});
+    return entry;
+  }
+
+  std::shared_ptr<const TrustStore> load(const config::Upstream& upstream) {
+    if (!speaks_tls(upstream)) return nullptr;
+    const std::string title = join({"[upstream.", upstream.name, ".tls]"});
+    std::shared_ptr<const TrustStore> trust;
+    if (upstream.tls.verify) {
+      auto loaded = TrustStore::load(upstream.tls.ca);
+      if (!loaded) {
+        note(title, {loaded.error()}, {});
+        return nullptr;
+      }
+      trust = std::move(*loaded);
+    }
+    const auto tried = make_client(upstream, trust);
+    if (!tried)
+      note(title, {tried.error()}, {});
+    else
+      out_.warnings.insert(out_.warnings.end(), (*tried)->warnings().begin(),
+                           (*tried)->warnings().end());
+    return trust;
+  }
+
+  LoadedMaterial finish(Material material) {
+    if (out_.errors.empty()) out_.material = std::make_shared<const Material>(std::move(material));
+    return std::move(out_);
+  }
+
+ private:
+  void note(const std::string& title, const std::vector<std::string>& errors,
+            const std::vector<std::string>& warnings) {
+    for (const std::string& error : errors)
+      out_.errors.push_back(join({title, ": ", error}));
+    for (const std::string& warning : warnings)
+      out_.warnings.push_back(join({title, ": ", warning}));
+  }
+
+  UnixSeconds now_;
+  std::uint64_t now_ms_;
+  LoadedMaterial out_;
+};
+
+}  // namespace
+
+LoadedMaterial load_material(const config::Snapshot& snapshot, UnixSeconds now,
+                             std::uint64_t now_ms) {
+  Loader loader(now, now_ms);
+  Material material;
+  for (const config::Tls& config : snapshot.tls)
+    material.entries.push_back(loader.load(config));
+  for (const config::Upstream& upstream : snapshot.upstreams)
+    material.trust.push_back(loader.load(upstream));
+  return loader.finish(std::move(material));
+}
+
+std::shared_ptr<const Material> with_credentials(const Material& material, std::size_t entry,
+                                                 std::shared_ptr<const Credentials> credentials) {
+  auto out = std::make_shared<Material>(material);
+  out->entries[entry].credentials = std::move(credentials);
+  return out;
+}
+
+std::vector<std::shared_ptr<ServerContext>> server_contexts(const Material& material) {
+  std::vector<std::shared_ptr<ServerContext>> out;
+  for (const Material::Entry& entry : material.entries) {
+    auto made = make_server(entry);
+    out.push_back(made ? std::shared_ptr<ServerContext>(std::move(*made)) : nullptr);
+  }
+  return out;
+}
+
+std::shared_ptr<ClientContext> client_context(const Material& material,
+                                              const config::Snapshot& snapshot,
+                                              std::size_t upstream) {
+  const config::Upstream& config = snapshot.upstreams[upstream];
+  if (!speaks_tls(config)) return nullptr;
+  auto made = make_client(config, material.trust[upstream]);
+  return made ? std::shared_ptr<ClientContext>(std::move(*made)) : nullptr;
+}
+
+}  // namespace ringside::tls
