@@ -1,5 +1,6 @@
 #include <cstdio>
 
+#include "ringside/net/sys_port.h"
 #include "ringside/proxy/worker.h"
 
 #include "commands.h"
@@ -11,9 +12,18 @@
 
 namespace ringside::app {
 
+namespace {
+
+bool tls_is_good(const config::Snapshot& snapshot) {
+  if (snapshot.tls.empty() && !proxy::speaks_tls(snapshot)) return true;
+  return load_tls_or_complain(snapshot, tls::probe_kernel_tls(net::real_sys())) != nullptr;
+}
+
+}  // namespace
+
 int check_command(const Arguments& arguments) {
   const config::SnapshotRef snapshot = load_or_complain(arguments.config);
-  if (snapshot == nullptr || load_tls_or_complain(*snapshot) == nullptr) return exit_config;
+  if (snapshot == nullptr || !tls_is_good(*snapshot)) return exit_config;
 
   // `run` raises the limit, so that is what counts.
   raise_descriptor_limit();

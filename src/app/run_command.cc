@@ -111,6 +111,8 @@ int serve(const config::SnapshotRef& snapshot, const Plan& plan,
     return exit_failure;
   }
   log.log(LogLevel::info, "start", features);
+  if (runtime->material != nullptr)
+    log.log(LogLevel::info, "start", describe(runtime->material->kernel));
   log.log(LogLevel::info, "ready", ready_text(*snapshot, listeners));
 
   const bool asked =
@@ -132,7 +134,7 @@ int run_command(const Arguments& arguments) {
   if (snapshot == nullptr) return exit_config;
   std::shared_ptr<const tls::Material> material;
   if (proxy::speaks_tls(*snapshot)) {
-    material = load_tls_or_complain(*snapshot);
+    material = load_tls_or_complain(*snapshot, tls::probe_kernel_tls(net::real_sys()));
     if (material == nullptr) return exit_config;
   }
 

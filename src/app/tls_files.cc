@@ -17,8 +17,19 @@ std::uint64_t steady_ms() {
 
 }  // namespace
 
-std::shared_ptr<const tls::Material> load_tls_or_complain(const config::Snapshot& snapshot) {
-  tls::LoadedMaterial loaded = tls::load_material(snapshot, std::time(nullptr), steady_ms());
+std::string describe(const tls::KernelSupport& kernel) {
+  if (!kernel.any()) return "ktls: no: " + kernel.reason;
+  std::string text = "ktls: yes:";
+  if (kernel.aes128_gcm) text += " AES-128-GCM";
+  if (kernel.aes256_gcm) text += " AES-256-GCM";
+  if (kernel.chacha20_poly1305) text += " ChaCha20-Poly1305";
+  return kernel.reason.empty() ? text : text + "; " + kernel.reason;
+}
+
+std::shared_ptr<const tls::Material> load_tls_or_complain(const config::Snapshot& snapshot,
+                                                          const tls::KernelSupport& kernel) {
+  tls::LoadedMaterial loaded =
+      tls::load_material(snapshot, std::time(nullptr), steady_ms(), kernel);
   for (const std::string& error : loaded.errors)
     std::fprintf(stderr, "%s\n", error.c_str());
   for (const std::string& warning : loaded.warnings)

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "ringside/base/logger.h"
@@ -15,7 +16,11 @@ namespace ringside::app {
 
 // Loads the certificates, keys and ticket keys of every [tls.NAME] and [upstream.NAME.tls], and
 // says on stderr what is wrong with them. Null when some cannot be used.
-std::shared_ptr<const tls::Material> load_tls_or_complain(const config::Snapshot& snapshot);
+std::shared_ptr<const tls::Material> load_tls_or_complain(const config::Snapshot& snapshot,
+                                                          const tls::KernelSupport& kernel);
+
+// "ktls: yes: AES-128-GCM ..." or "ktls: no: " and the reason.
+std::string describe(const tls::KernelSupport& kernel);
 
 // Owner and thread: the control thread.
 class TlsFiles {

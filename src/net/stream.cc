@@ -39,6 +39,7 @@ bool Stream::adopt(int fd) {
   if (!context_.ring.attach(*this)) return false;
   fd_ = fd;
   state_ = State::open;
+  if (layer_ != nullptr) layer_->on_socket(context_.sys, fd_);
   return true;
 }
 
@@ -86,6 +87,7 @@ void Stream::end_multishot() {
 }
 
 bool Stream::singly() const {
+  if (layer_ != nullptr && layer_->moving_) return true;
   if (receiving_ != Receiving::by_need) return receiving_ == Receiving::singly;
   if (context_.moves_small()) return true;
   const ring::BufferGroup& buffers = context_.buffers;
@@ -102,7 +104,7 @@ void Stream::resume() {
 
 void Stream::arm_receive() {
   if (state_ != State::open || parked_ || ended_ || releasing_) return;
-  if (layer_ != nullptr && layer_->blocked_) return;
+  if (layer_ != nullptr && (!may_receive() || hand_over_receiving())) return;
   if (may_splice()) return arm_splice();
   pipe_.reset();
   receive_ = Receive::armed;
@@ -119,7 +121,7 @@ void Stream::arm_receive() {
 // False: there is none, or it is not worth it.
 bool Stream::receive_into_large() {
   ring::BufferGroup* large = context_.large;
-  if (large == nullptr || layer_ != nullptr || streak_bytes_ < context_.large_streak_min)
+  if (large == nullptr || opens_records() || streak_bytes_ < context_.large_streak_min)
     return false;
   if (std::exchange(large_refused_, false)) return false;
   if (large->published() == 0) large->widen();
@@ -161,7 +163,7 @@ void Stream::on_buffers_available() {
 // ---- receiving through a pipe
 
 bool Stream::may_splice() {
-  if (layer_ != nullptr || !singly() || splice_off_ || streak_bytes_ < context_.splice_streak_min)
+  if (opens_records() || !singly() || splice_off_ || streak_bytes_ < context_.splice_streak_min)
     return false;
   // A body without a known end has more bytes than any limit, `splice_never` included.
   return context_.splice_bytes_min != StreamContext::splice_never &&
@@ -205,6 +207,7 @@ void Stream::splice_ready(const Completion& completion) {
 void Stream::splice_in(std::uint64_t bytes_max) {
   auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes_max, pipe_->ends.capacity));
   int moved = context_.sys.splice_in(fd_, pipe_->ends.write_fd, bytes);
+  if (moved == -EINVAL && layer_ != nullptr) return arm_control();
   if (moved == -EINVAL || moved == -EAGAIN) {
     splice_off_ = true;  // it cannot, or says that nothing is there though the poll said otherwise
     return arm_receive();
@@ -279,6 +282,9 @@ void Stream::receive_failed(int result) {
       if (releasing_) return advance_closing();
       arm_receive();
       return;
+    case -EIO:
+      if (layer_ != nullptr && layer_->kernel_opens_) return arm_control();
+      break;
     case -ENOBUFS:
       if (releasing_) return advance_closing();
       if (parked_ || (layer_ != nullptr && layer_->blocked_)) return;
@@ -291,10 +297,11 @@ void Stream::receive_failed(int result) {
       context_.buffers.wait(*this);
       return;
     default:
-      ended_ = true;
-      if (releasing_) return close();
-      fail(result, Direction::receive);
+      break;
   }
+  ended_ = true;
+  if (releasing_) return close();
+  fail(result, Direction::receive);
 }
 
 // ---- sending
@@ -336,12 +343,13 @@ void Stream::run_deferred() {
 
 void Stream::send_fin() {
   if (!finish_wanted_ || finish_sent_) return;
+  if (layer_ != nullptr && notify_end(0)) return;
   finish_sent_ = true;
   context_.sys.shutdown(fd_, SHUT_WR);  // fails only where the connection is gone already
 }
 
 void Stream::submit_send() {
-  if (layer_ != nullptr) return submit_records();
+  if (sends_records()) return submit_records();
   if (queue_.empty()) return send_fin();
   Slice* first = queue_.front();
   if (first->piped) return splice_out();
@@ -417,7 +425,8 @@ void Stream::sent(const Completion& completion) {
   if (state_ != State::open) return advance_closing();
   if (completion.result == -EAGAIN || completion.result == -EINTR) return queued();
   if (completion.result < 0) return fail(completion.result, Direction::send);
-  if (layer_ != nullptr) return sent_records(static_cast<std::uint32_t>(completion.result));
+  if (layer_ != nullptr && std::exchange(layer_->notifying_, false)) return queued();
+  if (sends_records()) return sent_records(static_cast<std::uint32_t>(completion.result));
   queue_.consume(static_cast<std::size_t>(completion.result));
   bytes_sent_ += static_cast<std::uint64_t>(completion.result);
   if (!queue_.empty() || finish_wanted_) queued();
@@ -523,6 +532,7 @@ void Stream::joined() {
 void Stream::on_complete(std::uint8_t kind, const Completion& completion) {
   switch (kind) {
     case kind_receive:
+      if (layer_ != nullptr && layer_->controlling_) return control_received(completion);
       return polling_in_ ? splice_ready(completion) : received(completion);
     case kind_send:
       return sent(completion);

@@ -24,6 +24,7 @@ void Stream::secure(RecordLayer& layer) {
 // Connected: our side of the handshake begins.
 void Stream::start_records() {
   layer_->client_ = true;
+  layer_->on_socket(context_.sys, fd_);
   parked_ = false;
   if (layer_->own_bytes() == 0) return records_failed();
   queued();
@@ -85,7 +86,9 @@ void Stream::secured() {
     handler_.on_connected();
   else
     handler_.on_secured();
+  if (state_ != State::open) return;
   if (!queue_.empty()) queued();
+  if (layer_->moving_ && layer_->own_bytes() == 0 && !sending_) hand_over_sending();
 }
 
 // The peer's FIN.
@@ -116,6 +119,10 @@ void Stream::records_failed() {
   layer_->unopened_.clear();
   if (releasing_) return close();
   handler_.on_failed({base::ErrorCode::insecure}, Direction::receive);
+}
+
+bool Stream::may_receive() const {
+  return !layer_->blocked_ && !layer_->holds_receiving();
 }
 
 // ---- sending
@@ -168,6 +175,7 @@ void Stream::sent_records(std::uint32_t bytes) {
   layer.sent_ += bytes;
   bytes_sent_ += std::exchange(layer.plaintext_, 0U);
   if (layer.sent_ == layer.sealed_) drop_block();
+  if (layer.block_ == nullptr && layer.own_bytes() == 0 && layer.moving_) hand_over_sending();
   if (layer.block_ != nullptr || !queue_.empty() || layer.own_bytes() != 0 || finish_wanted_)
     queued();
   handler_.on_sent();
@@ -187,6 +195,10 @@ void Stream::say_farewell(bool reset) {
   RecordLayer& layer = *layer_;
   layer.unopened_.clear();
   if (reset || sending_ || send_failed_ || finish_sent_) return;
+  if (layer.kernel_sends_) {
+    notify_end(MSG_DONTWAIT);
+    return;
+  }
   layer.close();
   if (layer.own_bytes() == 0) return;
   layer.block_ = context_.blocks->create();

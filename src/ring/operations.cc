@@ -57,6 +57,18 @@ void Ring::receive_bundle(Completer& owner, std::uint8_t kind, int fd, BufferGro
   sqe->len = buffers_max * group.buffer_bytes() + 1;
 }
 
+void Ring::receive_exactly(Completer& owner, std::uint8_t kind, int fd, BufferGroup& group,
+                           std::uint32_t bytes) {
+  io_uring_sqe* sqe = take_sqe(owner, kind);
+  prepare_receive(sqe, fd, group.id());
+  slots_[owner.slot_].group = &group;
+  sqe->len = std::min(bytes, group.buffer_bytes());
+}
+
+void Ring::receive_message(Completer& owner, std::uint8_t kind, int fd, msghdr* message) {
+  ::io_uring_prep_recvmsg(take_sqe(owner, kind), fd, message, 0);
+}
+
 void Ring::send(Completer& owner, std::uint8_t kind, int fd, const void* data, std::size_t bytes,
                 int flags) {
   batch_wait_->sending(bytes);

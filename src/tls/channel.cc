@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace ringside::tls {
+
+using Status = net::RecordLayer::Status;
 
 namespace {
 
@@ -17,53 +20,74 @@ constexpr std::string_view clear_text_answer =
     "\r\n"
     "This port speaks TLS: the address must begin with https://\n";
 
-net::RecordLayer::Status status_of(Engine::Status status) {
+Status status_of(Engine::Status status) {
   switch (status) {
     case Engine::Status::more:
-      return net::RecordLayer::Status::more;
+      return Status::more;
     case Engine::Status::closed:
-      return net::RecordLayer::Status::ended;
+      return Status::ended;
     case Engine::Status::failed:
-      return net::RecordLayer::Status::failed;
+      return Status::failed;
     // No callback of ours suspends a handshake.
     case Engine::Status::suspended:
     case Engine::Status::need_input:
       break;
   }
-  return net::RecordLayer::Status::need_input;
+  return Status::need_input;
 }
 
 }  // namespace
 
+// ---- life
+
+bool Channel::start(SslPtr ssl, bool kernel, bool required) {
+  wanted_ = kernel;
+  required_ = required;
+  return engine_.start(std::move(ssl), scratch_, {.keep_secrets = kernel}).has_value();
+}
+
 bool Channel::accept(std::shared_ptr<ServerContext> context) {
   server_context_ = std::move(context);
-  return engine_.start(server_context_->new_session(), scratch_).has_value();
+  return start(server_context_->new_session(), server_context_->options().kernel_tls,
+               server_context_->credentials().config.ktls == config::KernelTls::require);
 }
 
 bool Channel::connect(std::shared_ptr<ClientContext> context, std::string_view host,
                       std::string_view server) {
   client_context_ = std::move(context);
-  return engine_.start(client_context_->new_session(host, server), scratch_).has_value();
+  return start(client_context_->new_session(host, server), client_context_->options().kernel_tls,
+               client_context_->config().ktls == config::KernelTls::require);
 }
 
 std::string Channel::failure_text() const {
-  return describe(engine_.failure());
+  if (refused_)
+    return "ktls = \"require\", but not for this connection: " +
+           std::string(describe(handoff_.refusal()));
+  return describe(kernel_failure_ ? kernel_failure_ : engine_.failure());
 }
+
+// ---- in user space
 
 net::RecordLayer::Opened Channel::open(std::string_view bytes, std::span<char> room) {
   const Engine::Received received = engine_.receive(bytes, room);
-  if (received.status == Engine::Status::failed &&
-      engine_.failure().cause == Failure::Cause::plain_http) {
-    clear_text_ = clear_text_answer;
+  Opened opened{.consumed = received.consumed,
+                .plaintext = received.plaintext,
+                .status = status_of(received.status),
+                .secured = received.handshake_done};
+  if (received.handshake_done) {
+    version_ = engine_.info().version;
+    note_move();
+    if (refused_) opened.status = Status::failed;
   }
-  return {.consumed = received.consumed,
-          .plaintext = received.plaintext,
-          .status = status_of(received.status),
-          .secured = received.handshake_done};
+  if (opened.status == Status::failed && engine_.failure().cause == Failure::Cause::plain_http)
+    clear_text_ = clear_text_answer;
+  return opened;
 }
 
-net::RecordLayer::Status Channel::end_of_input() {
-  return status_of(engine_.end_of_input());
+Status Channel::end_of_input() {
+  if (!handoff_.rx_installed()) return status_of(engine_.end_of_input());
+  if (close_read_) return Status::ended;
+  return fail(Failure::Cause::truncated).status;
 }
 
 net::RecordLayer::Sealed Channel::seal(std::span<const std::string_view> pieces,
@@ -73,11 +97,91 @@ net::RecordLayer::Sealed Channel::seal(std::span<const std::string_view> pieces,
 }
 
 std::size_t Channel::take_own(std::span<char> room) {
-  std::size_t bytes = engine_.take_output(room);
+  const std::size_t bytes = engine_.take_output(room);
   const std::size_t clear = std::min(room.size() - bytes, clear_text_.size());
   std::memcpy(room.data() + bytes, clear_text_.data(), clear);
   clear_text_.remove_prefix(clear);
   return bytes + clear;
+}
+
+// ---- the kernel takes over
+
+// Whether it still may, or what follows when it does not.
+void Channel::note_move() {
+  const Refusal refusal = handoff_.refusal();
+  moving_ = wanted_ && !handoff_.complete() &&
+            (refusal == Refusal::none || (engine_.handshaking() && refusal == Refusal::handshake));
+  if (moving_ || handoff_.complete()) return;
+  engine_.drop_secrets();
+  refused_ = required_ && refusal != Refusal::closing;
+}
+
+// After the peer's FIN it would fail, so at once.
+void Channel::on_socket(net::SysPort& sys, int fd) {
+  if (wanted_) wanted_ = attach_kernel_tls(sys, fd) == 0;
+  note_move();
+}
+
+bool Channel::holds_receiving() const {
+  return moving_ && engine_.established() && engine_.role() == Role::server &&
+         !handoff_.tx_installed();
+}
+
+bool Channel::hand_over_sending(net::SysPort& sys, int fd) {
+  if (handoff_.ready_to_install_tx()) handoff_.install_tx(sys, fd);
+  if (!engine_.handshaking()) note_move();
+  return handoff_.tx_installed();
+}
+
+bool Channel::hand_over_receiving(net::SysPort& sys, int fd) {
+  if (handoff_.ready_to_install_rx()) handoff_.install_rx(sys, fd);
+  note_move();
+  return handoff_.rx_installed();
+}
+
+// ---- records of the kernel's
+
+net::RecordLayer::Control Channel::fail(Failure::Cause cause) {
+  kernel_failure_.cause = cause;
+  return {.status = Status::failed, .data = {}};
+}
+
+msghdr* Channel::control_message() {
+  if (control_ == nullptr) control_.reset(new (std::nothrow) ControlRecords(version_));
+  return control_ == nullptr ? nullptr : control_->receive.message();
+}
+
+net::RecordLayer::Control Channel::on_control(std::size_t bytes) {
+  const auto got = control_->receive.bytes(bytes);
+  const std::optional<std::uint8_t> type = control_->receive.type();
+  const ControlRecord record =
+      type ? control_->parser.read(*type, got) : ControlRecord{.kind = ControlRecord::Kind::data};
+  switch (record.kind) {
+    case ControlRecord::Kind::data:
+      return {.status = Status::more,
+              .data = {reinterpret_cast<const char*>(got.data()), got.size()}};
+    case ControlRecord::Kind::ignored:
+      return {.status = Status::need_input, .data = {}};
+    case ControlRecord::Kind::close:
+      close_read_ = true;
+      return {.status = Status::ended, .data = {}};
+    case ControlRecord::Kind::alert:
+      kernel_failure_.alert = record.alert;
+      kernel_failure_.has_alert = true;
+      return fail(Failure::Cause::peer_alert);
+    // What follows has a key that the kernel does not know: for us nothing follows. What we send
+    // may go on under the old one, unless the peer wants that changed too.
+    case ControlRecord::Kind::key_update:
+      if (record.reply_requested) return fail(Failure::Cause::write_after_handoff);
+      return {.status = Status::ended, .data = {}};
+    case ControlRecord::Kind::unexpected:
+      break;
+  }
+  return fail(Failure::Cause::protocol);
+}
+
+msghdr* Channel::closing_message() {
+  return std::exchange(close_said_, true) ? nullptr : closing_.message();
 }
 
 }  // namespace ringside::tls

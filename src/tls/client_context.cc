@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "engine_callbacks.h"
 #include "openssl.h"
 #include "pem_file.h"
 #include "policy.h"
@@ -143,6 +144,7 @@ std::expected<void, std::string> ClientContext::Parts::build(const std::string& 
       SSL_CTX_set_alpn_protos(ctx, alpn.data(), static_cast<unsigned>(alpn.size())) != 0) {
     return std::unexpected("the protocols for ALPN cannot be set: " + take_reason());
   }
+  if (options.kernel_tls) EngineCallbacks::watch_secrets(ctx);
   SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
   SSL_CTX_sess_set_new_cb(ctx, on_session);
   return {};
@@ -188,6 +190,14 @@ SslPtr ClientContext::new_session(std::string_view host, std::string_view server
   if (SSL_set_ex_data(ssl.get(), Parts::peer_index(), peer.get()) != 1) return nullptr;
   peer.release();  // NOLINT(bugprone-unused-return-value): OpenSSL frees it with the session
   return ssl;
+}
+
+const config::UpstreamTls& ClientContext::config() const {
+  return parts_->config;
+}
+
+const ClientOptions& ClientContext::options() const {
+  return parts_->options;
 }
 
 const std::vector<std::string>& ClientContext::warnings() const {

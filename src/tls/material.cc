@@ -15,15 +15,23 @@ bool speaks_tls(const config::Upstream& upstream) {
   return std::ranges::any_of(upstream.servers, &config::UpstreamServer::tls);
 }
 
+bool may_hand_over(config::KernelTls wish, const KernelSupport& kernel) {
+  return wish != config::KernelTls::off && kernel.any();
+}
+
 std::expected<std::unique_ptr<ServerContext>, std::string> make_server(
-    const Material::Entry& entry) {
-  return ServerContext::make(entry.credentials, entry.tickets, {.protocols = protocols});
+    const Material::Entry& entry, const KernelSupport& kernel) {
+  return ServerContext::make(entry.credentials, entry.tickets,
+                             {.protocols = protocols,
+                              .kernel_tls = may_hand_over(entry.credentials->config.ktls, kernel)});
 }
 
 std::expected<std::unique_ptr<ClientContext>, std::string> make_client(
-    const config::Upstream& upstream, std::shared_ptr<const TrustStore> trust) {
-  return ClientContext::make(upstream.tls, upstream.name, std::move(trust),
-                             {.protocols = protocols});
+    const config::Upstream& upstream, std::shared_ptr<const TrustStore> trust,
+    const KernelSupport& kernel) {
+  return ClientContext::make(
+      upstream.tls, upstream.name, std::move(trust),
+      {.protocols = protocols, .kernel_tls = may_hand_over(upstream.tls.ktls, kernel)});
 }
 
 std::expected<std::shared_ptr<TicketKeys>, std::string> make_tickets(const Credentials& credentials,
@@ -37,13 +45,18 @@ std::expected<std::shared_ptr<TicketKeys>, std::string> make_tickets(const Crede
 
 class Loader {
  public:
-  Loader(UnixSeconds now, std::uint64_t now_ms) : now_(now), now_ms_(now_ms) {}
+  Loader(UnixSeconds now, std::uint64_t now_ms, const KernelSupport& kernel)
+      : now_(now), now_ms_(now_ms), kernel_(kernel) {}
 
   Material::Entry load(const config::Tls& config) {
     const std::string title = join({"[tls.", config.name, "]"});
+    check_kernel(title, config.ktls);
     LoadedCredentials read = load_credentials(config, now_);
     note(title, read.errors, read.warnings);
-    if (read.credentials == nullptr) return {};
+    if (read.credentials == nullptr) {
+      check_ticket_file(title, config);
+      return {};
+    }
     Material::Entry entry{.credentials = std::move(read.credentials), .tickets = nullptr};
     auto tickets = make_tickets(*entry.credentials, now_ms_);
     if (!tickets) {
@@ -51,13 +64,14 @@ class Loader {
       return {};
     }
     entry.tickets = std::move(*tickets);
-    if (const auto tried = make_server(entry); !tried) note(title, {tried.error()}, {});
+    if (const auto tried = make_server(entry, kernel_); !tried) note(title, {tried.error()}, {});
     return entry;
   }
 
   std::shared_ptr<const TrustStore> load(const config::Upstream& upstream) {
     if (!speaks_tls(upstream)) return nullptr;
     const std::string title = join({"[upstream.", upstream.name, ".tls]"});
+    check_kernel(title, upstream.tls.ktls);
     std::shared_ptr<const TrustStore> trust;
     if (upstream.tls.verify) {
       auto loaded = TrustStore::load(upstream.tls.ca);
@@ -67,7 +81,7 @@ class Loader {
       }
       trust = std::move(*loaded);
     }
-    const auto tried = make_client(upstream, trust);
+    const auto tried = make_client(upstream, trust, kernel_);
     if (!tried)
       note(title, {tried.error()}, {});
     else
@@ -77,6 +91,7 @@ class Loader {
   }
 
   LoadedMaterial finish(Material material) {
+    material.kernel = kernel_;
     if (out_.errors.empty()) out_.material = std::make_shared<const Material>(std::move(material));
     return std::move(out_);
   }
@@ -90,16 +105,30 @@ class Loader {
       out_.warnings.push_back(join({title, ": ", warning}));
   }
 
+  // All that is wrong is said at once.
+  void check_ticket_file(const std::string& title, const config::Tls& config) {
+    if (config.ticket_keys_file.empty()) return;
+    const auto keys = TicketKeys::from_file({}, config.ticket_keys_file);
+    if (!keys) note(title, {keys.error()}, {});
+  }
+
+  void check_kernel(const std::string& title, config::KernelTls wish) {
+    if (wish != config::KernelTls::require || kernel_.any()) return;
+    note(title,
+         {join({"ktls = \"require\", but this machine has no kernel TLS: ", kernel_.reason})}, {});
+  }
+
   UnixSeconds now_;
   std::uint64_t now_ms_;
+  const KernelSupport& kernel_;
   LoadedMaterial out_;
 };
 
 }  // namespace
 
 LoadedMaterial load_material(const config::Snapshot& snapshot, UnixSeconds now,
-                             std::uint64_t now_ms) {
-  Loader loader(now, now_ms);
+                             std::uint64_t now_ms, const KernelSupport& kernel) {
+  Loader loader(now, now_ms, kernel);
   Material material;
   for (const config::Tls& config : snapshot.tls)
     material.entries.push_back(loader.load(config));
@@ -118,7 +147,7 @@ std::shared_ptr<const Material> with_credentials(const Material& material, std::
 std::vector<std::shared_ptr<ServerContext>> server_contexts(const Material& material) {
   std::vector<std::shared_ptr<ServerContext>> out;
   for (const Material::Entry& entry : material.entries) {
-    auto made = make_server(entry);
+    auto made = make_server(entry, material.kernel);
     out.push_back(made ? std::shared_ptr<ServerContext>(std::move(*made)) : nullptr);
   }
   return out;
@@ -129,7 +158,7 @@ std::shared_ptr<ClientContext> client_context(const Material& material,
                                               std::size_t upstream) {
   const config::Upstream& config = snapshot.upstreams[upstream];
   if (!speaks_tls(config)) return nullptr;
-  auto made = make_client(config, material.trust[upstream]);
+  auto made = make_client(config, material.trust[upstream], material.kernel);
   return made ? std::shared_ptr<ClientContext>(std::move(*made)) : nullptr;
 }
 

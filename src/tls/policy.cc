@@ -4,8 +4,6 @@
 
 #include <vector>
 
-#include "engine_callbacks.h"
-
 namespace ringside::tls {
 namespace {
 
@@ -61,7 +59,6 @@ std::expected<void, std::string> apply_common(SSL_CTX* context, config::TlsVersi
                                               std::optional<config::TlsVersion> most) {
   SSL_CTX_set_security_level(context, security_level);
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
-  EngineCallbacks::watch_secrets(context);
   // What is sent is the chain of the file, not one made up from the authorities of peers.
   SSL_CTX_set_mode(context, SSL_MODE_NO_AUTO_CHAIN);
   if (SSL_CTX_set_min_proto_version(context, number(least)) != 1 ||

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <vector>
 
+#include "engine_callbacks.h"
 #include "name_index.h"
 #include "openssl.h"
 #include "policy.h"
@@ -151,12 +152,15 @@ void ServerContext::Parts::set_tickets(SSL_CTX* context) const {
     SSL_CTX_set_num_tickets(context, 0);
     return;
   }
+  // One: clients take it for one connection more, and the second would cost as much as the first.
+  SSL_CTX_set_num_tickets(context, 1);
   SSL_CTX_set_timeout(context, static_cast<long>(credentials->config.ticket_rotation_ms / 1000));
   SSL_CTX_set_tlsext_ticket_key_evp_cb(context, on_ticket);
 }
 
 void ServerContext::Parts::set_callbacks(Set& set) {
   SSL_CTX* context = set.context.get();
+  if (options.kernel_tls) EngineCallbacks::watch_secrets(context);
   // Where on_ticket, which has no argument of its own, finds its way back.
   SSL_CTX_set_app_data(context, this);
   SSL_CTX_set_tlsext_servername_callback(context, on_server_name);
@@ -213,8 +217,12 @@ int ServerContext::Parts::on_status(SSL* ssl, void* set) {
 int ServerContext::Parts::on_ticket(SSL* ssl, unsigned char* name, unsigned char* iv,
                                     EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, int sealing) {
   const auto* self = static_cast<const Parts*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
-  return sealing != 0 ? self->seal->seal(name, iv, cipher, mac)
-                      : self->seal->open(name, iv, cipher, mac);
+  if (sealing != 0) return self->seal->seal(name, iv, cipher, mac);
+  constexpr int opened = 1;
+  constexpr int opened_renew = 2;
+  const int result = self->seal->open(name, iv, cipher, mac);
+  // Clients use a ticket of TLS 1.3 once (RFC 8446 §C.4), so they need another each time.
+  return result == opened && SSL_version(ssl) == TLS1_3_VERSION ? opened_renew : result;
 }
 
 ServerContext::ServerContext(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -235,6 +243,10 @@ SslPtr ServerContext::new_session() const {
   SslPtr ssl(SSL_new(parts_->sets.front().context.get()));
   if (ssl) SSL_set_accept_state(ssl.get());
   return ssl;
+}
+
+const ServerOptions& ServerContext::options() const {
+  return parts_->options;
 }
 
 const Credentials& ServerContext::credentials() const {

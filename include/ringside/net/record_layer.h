@@ -8,6 +8,9 @@
 
 #include "ringside/base/slab.h"
 #include "ringside/net/slice.h"
+#include "ringside/net/sys_port.h"
+
+struct msghdr;
 
 namespace ringside::net {
 
@@ -55,11 +58,40 @@ class RecordLayer {
   // Gives back memory that a connection without traffic does not need.
   virtual void rest() = 0;
 
+  // ---- Kernel TLS. A layer that has nothing to do with it leaves these alone.
+
+  // The socket is connected.
+  virtual void on_socket(SysPort&, int /*fd*/) {}
+  // All that the layer gave out has left. True: from here on the kernel makes the records.
+  virtual bool hand_over_sending(SysPort&, int /*fd*/) { return false; }
+  // Nothing is to be received before hand_over_sending() was called.
+  virtual bool holds_receiving() const { return false; }
+  // Receiving is to come to a halt: the layer wants bytes_to_hand_over() bytes at most, and then,
+  // with none left, hand_over_receiving(). True: from here on the kernel opens the records.
+  virtual bool wants_to_hand_over() const { return false; }
+  virtual std::size_t bytes_to_hand_over() const { return 0; }
+  virtual bool hand_over_receiving(SysPort&, int /*fd*/) { return false; }
+  // A hand-over that failed is not made up for in user space.
+  virtual bool refused() const { return false; }
+  // The kernel has a record that is no data. What to receive it into; stays until on_control().
+  virtual msghdr* control_message() { return nullptr; }
+  // It came. `need_input`: receiving goes on; `more`: these are data after all.
+  struct Control {
+    Status status = Status::failed;
+    std::string_view data;
+  };
+  virtual Control on_control(std::size_t /*bytes*/) { return {}; }
+  // As close(), where the kernel makes the records; null: nothing is to be said (any more).
+  virtual msghdr* closing_message() { return nullptr; }
+
  protected:
   explicit RecordLayer(SlicePool& pool) : unopened_(pool) {}
   virtual ~RecordLayer() = default;  // a friend could reach it
   RecordLayer(const RecordLayer&) = delete;
   RecordLayer& operator=(const RecordLayer&) = delete;
+
+  // The kernel may take over still, so a receive should be easy to stop.
+  bool moving_ = false;
 
  private:
   friend class Stream;
@@ -73,6 +105,10 @@ class RecordLayer {
   bool blocked_ = false;  // until there are buffers for plaintext
   bool failed_ = false;
   bool client_ = false;  // we connected
+  bool kernel_sends_ = false;
+  bool kernel_opens_ = false;
+  bool controlling_ = false;  // the receive under way is for a control record
+  bool notifying_ = false;    // the send under way is closing_message()
 };
 
 }  // namespace ringside::net

@@ -150,7 +150,7 @@ class Stream final : public ring::Completer,
   // by themselves until its notification; a response never waits for that.)
   bool drained() const { return pending_bytes() == 0; }
   // Pieces in a pipe can be sent: nobody has to look at them.
-  bool takes_pipes() const { return layer_ == nullptr; }
+  bool takes_pipes() const { return !sends_records(); }
   // The owner of the memory that views point to goes away before they are sent: to be called before
   // close(). What is in `arena` stays until no operation points into it any more.
   void keep_until_closed(base::Arena& arena) {
@@ -230,9 +230,11 @@ class Stream final : public ring::Completer,
   bool joins(const Slice& slice);
   void queued();
   void send_fin();
-  // With a record layer (stream_records.cc).
+  // With a record layer (stream_records.cc, stream_kernel_tls.cc).
+  bool opens_records() const { return layer_ != nullptr && !layer_->kernel_opens_; }
+  bool sends_records() const { return layer_ != nullptr && !layer_->kernel_sends_; }
   void pass_on(ring::Lease lease) {
-    layer_ == nullptr ? handler_.on_received(std::move(lease)) : received_record(std::move(lease));
+    opens_records() ? received_record(std::move(lease)) : handler_.on_received(std::move(lease));
   }
   void start_records();
   void received_record(ring::Lease lease);
@@ -248,6 +250,12 @@ class Stream final : public ring::Completer,
   void sent_records(std::uint32_t bytes);
   void drop_block();
   void say_farewell(bool reset);
+  bool may_receive() const;
+  void hand_over_sending();
+  bool hand_over_receiving();
+  void arm_control();
+  void control_received(const ring::Completion& completion);
+  bool notify_end(int flags);
   void joined();
   void fail(int negative_errno, StreamHandler::Direction direction);
   void advance_closing();

@@ -100,6 +100,11 @@ class Ring {
   // before it waits: cheaper when nothing is there yet, and nothing is lost when there is.
   void receive_bundle(Completer& owner, std::uint8_t kind, int fd, BufferGroup& group,
                       std::uint32_t buffers_max, bool poll_first);
+  // At most `bytes` bytes, into one buffer.
+  void receive_exactly(Completer& owner, std::uint8_t kind, int fd, BufferGroup& group,
+                       std::uint32_t bytes);
+  // `message` and all it points to must stay until the completion.
+  void receive_message(Completer& owner, std::uint8_t kind, int fd, msghdr* message);
   void send(Completer& owner, std::uint8_t kind, int fd, const void* data, std::size_t bytes,
             int flags);
   void send_message(Completer& owner, std::uint8_t kind, int fd, const msghdr* message, int flags);

@@ -9,17 +9,20 @@
 #include "ringside/base/slab.h"
 #include "ringside/net/record_layer.h"
 #include "ringside/tls/client_context.h"
+#include "ringside/tls/control_record.h"
 #include "ringside/tls/engine.h"
+#include "ringside/tls/handoff.h"
 #include "ringside/tls/server_context.h"
 
 namespace ringside::tls {
 
 // Owner: a session, in its ring's Channels; destroyed after its stream has closed. It keeps the
-// context that it was made from.
+// context that it was made from. Records are made here until the kernel takes over, one direction
+// after the other, where the context says so and the kernel can.
 class Channel final : public net::RecordLayer {
  public:
   explicit Channel(net::SlicePool& slices, RecordScratch& scratch)
-      : net::RecordLayer(slices), scratch_(scratch) {}
+      : net::RecordLayer(slices), scratch_(scratch), handoff_(engine_) {}
   ~Channel() override = default;
 
   // One of the two, once, before the stream is secured with it. False: no memory.
@@ -28,12 +31,12 @@ class Channel final : public net::RecordLayer {
   bool connect(std::shared_ptr<ClientContext> context, std::string_view host,
                std::string_view server);
 
-  // What the handshake agreed on, after it.
+  // What the handshake agreed on; only when it has just been completed.
   ConnectionInfo info() const { return engine_.info(); }
-  bool established() const { return engine_.established(); }
+  bool kernel_sends() const { return handoff_.tx_installed(); }
+  bool kernel_opens() const { return handoff_.rx_installed(); }
   // One line for a log: why it failed.
   std::string failure_text() const;
-  const Failure& failure() const { return engine_.failure(); }
 
   Opened open(std::string_view bytes, std::span<char> room) override;
   Status end_of_input() override;
@@ -44,13 +47,45 @@ class Channel final : public net::RecordLayer {
   void close() override { engine_.close(); }
   void rest() override { engine_.release_buffers(); }
 
+  void on_socket(net::SysPort& sys, int fd) override;
+  bool hand_over_sending(net::SysPort& sys, int fd) override;
+  bool holds_receiving() const override;
+  bool wants_to_hand_over() const override { return moving_ && handoff_.wants_rx(); }
+  std::size_t bytes_to_hand_over() const override { return handoff_.receive_exactly(); }
+  bool hand_over_receiving(net::SysPort& sys, int fd) override;
+  bool refused() const override { return refused_; }
+  msghdr* control_message() override;
+  Control on_control(std::size_t bytes) override;
+  msghdr* closing_message() override;
+
  private:
+  // Beside a connection whose records the kernel opens, from its first one that is no data.
+  struct ControlRecords {
+    explicit ControlRecords(Version version) : parser(version) {}
+    ControlParser parser;
+    ControlReceive receive;
+  };
+
+  bool start(SslPtr ssl, bool kernel, bool required);
+  void note_move();
+  Control fail(Failure::Cause cause);
+
   RecordScratch& scratch_;
   // Before the engine, which needs it to the last.
   std::shared_ptr<ServerContext> server_context_;
   std::shared_ptr<ClientContext> client_context_;
   Engine engine_;
+  Handoff handoff_;
+  std::unique_ptr<ControlRecords> control_;
+  AlertMessage closing_;
+  Failure kernel_failure_;       // once the engine is out of it
   std::string_view clear_text_;  // for a client that speaks HTTP in clear
+  Version version_ = Version::tls13;
+  bool wanted_ = false;    // that the kernel takes over
+  bool required_ = false;  // or the connection fails
+  bool refused_ = false;   // it cannot, and was required
+  bool close_read_ = false;
+  bool close_said_ = false;
 };
 
 // All TLS connections of one ring. Owner: its worker; outlives their sessions.

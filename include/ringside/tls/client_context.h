@@ -38,6 +38,9 @@ class TrustStore {
 struct ClientOptions {
   // For ALPN, in order of preference; empty: the extension is not sent.
   std::vector<std::string> protocols;
+  // Connections may be handed to the kernel, so engines are told the secrets. (OpenSSL prints them
+  // for that, which is some 6% of a handshake.)
+  bool kernel_tls = true;
   std::shared_ptr<LibraryContext> library = LibraryContext::shared();
 };
 
@@ -62,6 +65,8 @@ class ClientContext {
 
   // Things to say loudly at the start, such as verification that is off.
   const std::vector<std::string>& warnings() const;
+  const config::UpstreamTls& config() const;
+  const ClientOptions& options() const;
 
  private:
   struct Parts;

@@ -8,6 +8,7 @@
 #include "ringside/config/snapshot.h"
 #include "ringside/tls/client_context.h"
 #include "ringside/tls/credentials.h"
+#include "ringside/tls/kernel_support.h"
 #include "ringside/tls/server_context.h"
 #include "ringside/tls/ticket_keys.h"
 
@@ -20,6 +21,7 @@ struct Material {
     std::shared_ptr<const Credentials> credentials;
     std::shared_ptr<TicketKeys> tickets;  // null: sessions are not resumed
   };
+  KernelSupport kernel;
   std::vector<Entry> entries;                            // as Snapshot::tls
   std::vector<std::shared_ptr<const TrustStore>> trust;  // as Snapshot::upstreams; null: unused
 };
@@ -32,8 +34,9 @@ struct LoadedMaterial {
 
 // Reads and tries everything, contexts included, so that a ring does not fail with it. Blocks on
 // the file system. `now_ms` is of the clock that TicketKeys::rotate gets.
+// `kernel`: as probe_kernel_tls() found it. An error where ktls = "require" asks for more.
 LoadedMaterial load_material(const config::Snapshot& snapshot, UnixSeconds now,
-                             std::uint64_t now_ms);
+                             std::uint64_t now_ms, const KernelSupport& kernel);
 
 // The same with other credentials for one entry: `entry` is an index into Snapshot::tls. Its
 // tickets stay valid unless the rules about client certificates changed.

@@ -18,6 +18,9 @@ struct ServerOptions {
   // others alone is refused with no_application_protocol; one that names none is served. Empty: the
   // extension is ignored.
   std::vector<std::string> protocols;
+  // Connections may be handed to the kernel, so engines are told the secrets. (OpenSSL prints them
+  // for that, which is some 6% of a handshake.)
+  bool kernel_tls = true;
   std::shared_ptr<LibraryContext> library = LibraryContext::shared();
 };
 
@@ -39,6 +42,7 @@ class ServerContext {
   // A session in the accepting state, without a BIO. Null when there is no memory.
   SslPtr new_session() const;
   const Credentials& credentials() const;
+  const ServerOptions& options() const;
 
  private:
   struct Parts;

@@ -30,7 +30,7 @@ class ResponseHandler {
   // Some of the request has left: request_pending() went down.
   virtual void on_request_progress() = 0;
   // Whether on_response_body may bring pieces in a pipe.
-  virtual bool takes_pipes() const = 0;
+  virtual bool takes_pipes() const { return true; }
   // The response cannot be had (any more). The session is not the handler's any longer.
   virtual void on_upstream_failed(const base::Error& error) = 0;
 

@@ -7,7 +7,7 @@ namespace {
 
 TEST(TlsFiles, WhatCannotBeUsedIsSaidOfEveryEntry) {
   config::Snapshot snapshot;
-  EXPECT_TRUE(check_tls_files(snapshot));
+  EXPECT_NE(load_tls_or_complain(snapshot, {}), nullptr);
   snapshot.tls.resize(2);
   snapshot.tls[0].name = "a";
   snapshot.tls[0].certificates.push_back({"/nowhere/a.pem", "/nowhere/a.key", {}});
@@ -15,7 +15,7 @@ TEST(TlsFiles, WhatCannotBeUsedIsSaidOfEveryEntry) {
   snapshot.tls[1].certificates = snapshot.tls[0].certificates;
   snapshot.tls[1].ticket_keys_file = "/nowhere/tickets";
   testing::internal::CaptureStderr();
-  EXPECT_FALSE(check_tls_files(snapshot));
+  EXPECT_EQ(load_tls_or_complain(snapshot, {}), nullptr);
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "[tls.a]: /nowhere/a.pem cannot be read: No such file or directory\n"
             "[tls.a]: /nowhere/a.key cannot be read: No such file or directory\n"
@@ -24,18 +24,31 @@ TEST(TlsFiles, WhatCannotBeUsedIsSaidOfEveryEntry) {
             "[tls.b]: /nowhere/tickets cannot be read: No such file or directory\n");
 }
 
-TEST(TlsFiles, NothingIsServedInClearTextInstead) {
+TEST(TlsFiles, WhatTheKernelLacksIsAnErrorOnlyWhereItIsRequired) {
   config::Snapshot snapshot;
-  snapshot.listens.resize(1);
-  snapshot.listens[0].name = "web";
   snapshot.upstreams.resize(1);
-  snapshot.upstreams[0].name = "app";
-  snapshot.upstreams[0].servers.resize(1);
-  EXPECT_EQ(unserved_tls(snapshot), "");
-  snapshot.upstreams[0].servers[0].tls = true;
-  EXPECT_TRUE(unserved_tls(snapshot).starts_with("[upstream.app] https://: "));
-  snapshot.listens[0].tls = 0;
-  EXPECT_TRUE(unserved_tls(snapshot).starts_with("[listen.web] tls: "));
+  config::Upstream& upstream = snapshot.upstreams[0];
+  upstream.name = "app";
+  upstream.tls.verify = false;
+  upstream.servers.resize(1);
+  upstream.servers[0].tls = true;
+  const tls::KernelSupport none{.reason = "it is old"};
+  testing::internal::CaptureStderr();
+  EXPECT_NE(load_tls_or_complain(snapshot, none), nullptr);
+  upstream.tls.ktls = config::KernelTls::require;
+  EXPECT_EQ(load_tls_or_complain(snapshot, none), nullptr);
+  EXPECT_NE(load_tls_or_complain(snapshot, {.aes128_gcm = true}), nullptr);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("[upstream.app.tls]: ktls = \"require\", but this machine has no kernel TLS: "
+                      "it is old\n"),
+            std::string::npos)
+      << said;
+}
+
+TEST(TlsFiles, TheKernelIsDescribed) {
+  EXPECT_EQ(describe(tls::KernelSupport{.reason = "it is old"}), "ktls: no: it is old");
+  EXPECT_EQ(describe({.aes128_gcm = true, .chacha20_poly1305 = true, .reason = "no AES-256"}),
+            "ktls: yes: AES-128-GCM ChaCha20-Poly1305; no AES-256");
 }
 
 TEST(TlsFiles, AnUpstreamsFilesAreTriedToo) {
@@ -45,13 +58,13 @@ TEST(TlsFiles, AnUpstreamsFilesAreTriedToo) {
   upstream.name = "app";
   upstream.tls.ca = "/nowhere/ca.pem";
   upstream.servers.resize(1);
-  EXPECT_TRUE(check_tls_files(snapshot));
+  EXPECT_NE(load_tls_or_complain(snapshot, {}), nullptr);
   upstream.servers[0].tls = true;
   testing::internal::CaptureStderr();
-  EXPECT_FALSE(check_tls_files(snapshot));
+  EXPECT_EQ(load_tls_or_complain(snapshot, {}), nullptr);
   upstream.tls.verify = false;
   upstream.tls.cert = "/nowhere/c.pem";
-  EXPECT_FALSE(check_tls_files(snapshot));
+  EXPECT_EQ(load_tls_or_complain(snapshot, {}), nullptr);
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "[upstream.app.tls]: /nowhere/ca.pem cannot be read: No such file or directory\n"
             "[upstream.app.tls]: /nowhere/c.pem cannot be read: No such file or directory\n");

@@ -21,6 +21,8 @@ AccessRecord full_record() {
   record.response_bytes = 4'294'967'297;
   record.response_body_bytes = 4'294'967'000;
   record.mover = "splice";
+  record.tls_version = "TLSv1.3";
+  record.tls_cipher = "TLS_AES_128_GCM_SHA256";
   record.spliced_bytes = 1'048'576;
   record.zero_copy_bytes = 4'096;
   record.status = 206;
@@ -118,18 +120,21 @@ TEST(AccessFormatJson, HasEveryField) {
   EXPECT_EQ(line.text("request_id"), "4f2c");
   EXPECT_EQ(line.text("user_agent"), "curl/8");
   EXPECT_EQ(line.text("referer"), "http://x.test/");
+  EXPECT_EQ(line.text("tls"), "TLSv1.3");
+  EXPECT_EQ(line.text("cipher"), "TLS_AES_128_GCM_SHA256");
   EXPECT_EQ(line.text("listener"), "web");
   EXPECT_EQ(line.text("end"), "client/response_body/reset");
 }
 
 TEST(AccessFormatJson, KeepsItsKeysAndTheirOrder) {
   const std::vector<std::string> expected = {
-      "time",       "client",     "client_port",   "method",          "target",
-      "protocol",   "host",       "status",        "request_bytes",   "response_bytes",
-      "body_bytes", "mover",      "spliced_bytes", "zero_copy_bytes", "upstream",
-      "server",     "tries",      "reused",        "connect_ms",      "first_byte_ms",
-      "total_ms",   "request_id", "user_agent",    "referer",         "listener",
-      "end"};
+      "time",          "client",          "client_port", "method",
+      "target",        "protocol",        "host",        "status",
+      "request_bytes", "response_bytes",  "body_bytes",  "mover",
+      "spliced_bytes", "zero_copy_bytes", "upstream",    "server",
+      "tries",         "reused",          "connect_ms",  "first_byte_ms",
+      "total_ms",      "request_id",      "user_agent",  "referer",
+      "tls",           "cipher",          "listener",    "end"};
   EXPECT_EQ(Parsed(json_line(full_record())).keys(), expected);
   EXPECT_EQ(Parsed(json_line(AccessRecord{})).keys(), expected);
 }

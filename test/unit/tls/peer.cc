@@ -7,6 +7,7 @@
 #include <array>
 
 #include "authority.h"
+#include "engine_callbacks.h"
 #include "policy.h"
 
 namespace ringside::tls::test {
@@ -22,6 +23,7 @@ void choose(SSL_CTX* context, const Setup& setup) {
   const auto version =
       setup.version == Version::tls12 ? config::TlsVersion::tls12 : config::TlsVersion::tls13;
   EXPECT_TRUE(apply_common(context, version, version));
+  EngineCallbacks::watch_secrets(context);
   EXPECT_EQ(SSL_CTX_set_cipher_list(context, tls12[index]), 1);
   EXPECT_EQ(SSL_CTX_set_ciphersuites(context, tls13[index]), 1);
 }

@@ -1,0 +1,91 @@
+// A stream whose records the kernel makes and opens, once the handshake is over.
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "ringside/net/stream.h"
+
+namespace ringside::net {
+
+using Direction = StreamHandler::Direction;
+
+// All that we sealed has left.
+void Stream::hand_over_sending() {
+  const bool held = layer_->holds_receiving();
+  layer_->kernel_sends_ = layer_->hand_over_sending(context_.sys, fd_);
+  // SEND_ZC fails on such a socket.
+  if (layer_->kernel_sends_) zero_copy_off_ = true;
+  if (layer_->refused()) return records_failed();
+  if (held && receive_ == Receive::off) arm_receive();
+}
+
+// Between two records, with no receive in flight. True: a receive was armed that ends at the next
+// boundary at the latest.
+bool Stream::hand_over_receiving() {
+  RecordLayer& layer = *layer_;
+  if (layer.kernel_opens_ || !layer.wants_to_hand_over()) return false;
+  if (!layer.unopened_.empty() || layer.more_) return false;
+  const std::size_t before = layer.bytes_to_hand_over();
+  if (before == 0) {
+    layer.kernel_opens_ = layer.hand_over_receiving(context_.sys, fd_);
+    if (!layer.refused()) return false;
+    records_failed();
+    return true;
+  }
+  receive_ = Receive::armed;
+  armed_singly_ = true;
+  armed_large_ = false;
+  context_.ring.receive_exactly(*this, kind_receive, fd_, context_.buffers,
+                                static_cast<std::uint32_t>(before));
+  return true;
+}
+
+// A plain receive does not get past a record that is no data, and leaves it where it is.
+void Stream::arm_control() {
+  msghdr* message = layer_->control_message();
+  if (message == nullptr) return fail(-ENOMEM, Direction::receive);
+  receive_ = Receive::armed;
+  armed_singly_ = true;
+  layer_->controlling_ = true;
+  context_.ring.receive_message(*this, kind_receive, fd_, message);
+}
+
+void Stream::control_received(const ring::Completion& completion) {
+  layer_->controlling_ = false;
+  receive_ = Receive::off;
+  if (state_ != State::open) return advance_closing();
+  if (completion.result <= 0) return receive_failed(completion.result);
+  const RecordLayer::Control control =
+      layer_->on_control(static_cast<std::size_t>(completion.result));
+  switch (control.status) {
+    case RecordLayer::Status::need_input:
+      return arm_receive();
+    case RecordLayer::Status::ended:
+      return records_ended();
+    case RecordLayer::Status::failed:
+      return records_failed();
+    case RecordLayer::Status::more:
+      break;
+  }
+  ring::Lease lease = context_.opened->borrow();
+  if (!lease) return fail(-ENOBUFS, Direction::receive);
+  const std::size_t bytes = std::min(control.data.size(), lease.size());
+  std::copy_n(control.data.data(), bytes, lease.room().data());
+  lease.truncate(bytes);
+  handler_.on_received(std::move(lease));
+  if (receive_ == Receive::off) arm_receive();
+}
+
+// Says that nothing more comes. False: that was said, or is not to be.
+bool Stream::notify_end(int flags) {
+  if (!layer_->kernel_sends_) return false;
+  msghdr* message = layer_->closing_message();
+  if (message == nullptr) return false;
+  sending_ = layer_->notifying_ = true;
+  context_.ring.send_message(*this, kind_send, fd_, message, MSG_NOSIGNAL | flags);
+  return true;
+}
+
+}  // namespace ringside::net
