@@ -1,7 +1,6 @@
 """Limits that hold while somebody attacks: the attacker is ended, everybody else is served."""
 
 import json
-import socket
 import subprocess
 import threading
 import time
@@ -256,7 +255,7 @@ class SlowHttpTest(AttackTest):
         ringside, _ = self.start_pair(large, limits='body_rate = "1MiB/s"',
                                       timeouts='client_header = "1s"\nbody_grace = "1s"')
         count = 20
-        command = [program, *mode, '-u', f'http://127.0.0.1:{ringside.port}/large', '-c', f'{count}',
+        command = [program, *mode, '-u', ringside.url('/large'), '-c', f'{count}',
                    '-r', '100', '-i', '1', '-l', '60', '-v', '1']
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL) as tool:
@@ -326,14 +325,10 @@ class Crowds(AttackTest):
                                       listen='["127.0.0.1:0", "unix:@DIR@/web.sock"]')
         peers = []
         for _ in range(4):
-            sock = socket.socket(socket.AF_UNIX)
-            self.addCleanup(sock.close)
-            sock.settimeout(5 * upstream.slowdown())
-            sock.connect(str(ringside.folder / 'web.sock'))
-            sock.sendall(b'GET / HTTP/1.1\r\nHost: a.test\r\n\r\n')
-            peers.append(sock)
-        for sock in peers:
-            self.assertIn(b' 200 ', sock.recv(4096))
+            peers.append(client.Client(unix_path=str(ringside.folder / 'web.sock')).get('/'))
+            self.addCleanup(peers[-1].close)
+        for peer in peers:
+            self.assertEqual(peer.read_response().status, 200)
 
     def test_a_flood_of_connections(self) -> None:
         ringside, _ = self.start_pair(server='rings = 2', limits='connections = 16')

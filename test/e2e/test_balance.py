@@ -28,7 +28,7 @@ class Servers(testcase.RingsideTest):
 
     def test_a_name(self) -> None:
         server = self.start_upstream()
-        ringside = self.start_proxy(f'localhost:{server.port}')
+        ringside = self.start_proxy(server.address_as('localhost'))
         self.assertTrue(upstream.wait_until(lambda: client.request(ringside.port).status == 200))
 
     def test_a_dead_server_is_passed_over(self) -> None:

@@ -33,7 +33,7 @@ for (let i = 0; i < {PICTURES}; ++i) {{
   picture.src = 'picture' + i + '.png';
 }}
 fetch('data.txt', {{method: 'GET'}}).then(r => r.text()).then(t => say('fetch', 'fetched ' + t.length));
-const socket = new WebSocket('ws://' + location.host + '/socket');
+const socket = new WebSocket(location.protocol.replace('http', 'ws') + '//' + location.host + '/socket');
 socket.onmessage = event => {{
   if (event.data.startsWith('hello')) socket.send('from the browser');
   else {{ say('socket', 'socket said ' + event.data); socket.close(); }}
@@ -69,13 +69,13 @@ class Browser(testcase.RingsideTest):
             (server.www / f'picture{number}.png').write_bytes(png(64))
         ringside = self.start_proxy(server.address, extra=(
             '[[site.route]]\npath = "/socket"\nupstream = "sockets"\n'
-            f'[upstream.sockets]\nservers = ["127.0.0.1:{sockets.port}"]\n'))
+            f'[upstream.sockets]\nservers = ["{sockets.address}"]\n'))
         with tempfile.TemporaryDirectory(prefix='ringside-chromium-') as profile:
             done = subprocess.run(
                 [chromium, '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
                  '--disable-background-networking', '--disable-component-update', '--disable-sync',
                  '--disable-dev-shm-usage', f'--user-data-dir={profile}', '--virtual-time-budget=15000',
-                 '--timeout=60000', '--dump-dom', f'http://127.0.0.1:{ringside.port}/index.html'],
+                 '--ignore-certificate-errors', '--timeout=60000', '--dump-dom', ringside.url('/index.html')],
                 check=False, capture_output=True, text=True, timeout=120,
                 env={'HOME': profile, 'PATH': '/usr/bin:/bin', 'XDG_RUNTIME_DIR': profile})
         said = dict(re.findall(r'<p id="(\w+)">([^<]*)</p>', done.stdout))

@@ -7,7 +7,7 @@ import pathlib
 import subprocess
 import tempfile
 
-from support import nginx, testcase, upstream, wire
+from support import modes, nginx, testcase, upstream, wire
 from support.limits import limit
 
 BIG = 50_000_000
@@ -30,22 +30,19 @@ class Curl(testcase.RingsideTest):
 
     def curl(self, *arguments: str) -> bytes:
         done = subprocess.run([self.curl_program, '-sS', '--max-time', '60', *arguments], check=False,
-                              capture_output=True, env={**os.environ, 'no_proxy': '*'})
+                              capture_output=True, env={**os.environ, **modes.tool_environment(), 'no_proxy': '*'})
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         return done.stdout
-
-    def url(self, ringside, path: str = '/') -> str:
-        return f'http://127.0.0.1:{ringside.port}{path}'
 
     def test_get_and_head(self) -> None:
         server = self.start_nginx()
         (server.www / 'page.html').write_text('<p>page</p>')
         ringside = self.start_proxy(server.address)
-        self.assertEqual(self.curl(self.url(ringside, '/page.html')), b'<p>page</p>')
-        head = self.curl('-I', self.url(ringside, '/page.html')).decode()
+        self.assertEqual(self.curl(ringside.url('/page.html')), b'<p>page</p>')
+        head = self.curl('-I', ringside.url('/page.html')).decode()
         self.assertIn('Content-Length: 11', head)
         self.assertIn('200', head.splitlines()[0])
-        self.assertEqual(self.curl('-o', '/dev/null', '-w', '%{http_code}', self.url(ringside, '/none')), b'404')
+        self.assertEqual(self.curl('-o', '/dev/null', '-w', '%{http_code}', ringside.url('/none')), b'404')
 
     def test_post_echo(self) -> None:
         def answer(connection: upstream.Connection, request: wire.Message) -> None:
@@ -53,7 +50,7 @@ class Curl(testcase.RingsideTest):
 
         ringside, server = self.start_pair(answer)
         body = json.dumps({'a': list(range(1000))})
-        self.assertEqual(self.curl('-d', body, self.url(ringside)).decode(), body)
+        self.assertEqual(self.curl('-d', body, ringside.url()).decode(), body)
         self.assertEqual(server.requests[0].get('content-type'), 'application/x-www-form-urlencoded')
 
     def upload(self, *options: str) -> tuple[wire.Message, bytes]:
@@ -65,7 +62,7 @@ class Curl(testcase.RingsideTest):
         ringside, server = self.start_pair(answer)
         data = os.urandom(1 << 20) * (BIG >> 20)
         (self.folder / 'up').write_bytes(data)
-        printed = self.curl('-T', str(self.folder / 'up'), *options, self.url(ringside))
+        printed = self.curl('-T', str(self.folder / 'up'), *options, ringside.url())
         self.assertEqual(printed.decode(), hashlib.sha256(data).hexdigest())
         return server.requests[0], printed
 
@@ -91,15 +88,15 @@ class Curl(testcase.RingsideTest):
         data = os.urandom(1 << 20) * (BIG >> 20)
         (server.www / 'big').write_bytes(data)
         ringside = self.start_proxy(server.address)
-        self.curl('-o', str(self.folder / 'down'), self.url(ringside, '/big'))
+        self.curl('-o', str(self.folder / 'down'), ringside.url('/big'))
         self.assertTrue((self.folder / 'down').read_bytes() == data)
-        self.assertTrue(self.curl('-r', '1000-1999', self.url(ringside, '/big')) == data[1000:2000])
-        head = self.curl('-r', '5-9', '-D', '-', '-o', '/dev/null', self.url(ringside, '/big')).decode()
+        self.assertTrue(self.curl('-r', '1000-1999', ringside.url('/big')) == data[1000:2000])
+        head = self.curl('-r', '5-9', '-D', '-', '-o', '/dev/null', ringside.url('/big')).decode()
         self.assertIn('206', head.splitlines()[0])
         self.assertIn(f'bytes 5-9/{len(data)}', head)
         # A download that was cut is taken up again where it ended.
         (self.folder / 'part').write_bytes(data[:12345])
-        self.curl('-C', '-', '-o', str(self.folder / 'part'), self.url(ringside, '/big'))
+        self.curl('-C', '-', '-o', str(self.folder / 'part'), ringside.url('/big'))
         self.assertTrue((self.folder / 'part').read_bytes() == data)
 
     def test_conditional_request(self) -> None:
@@ -107,19 +104,19 @@ class Curl(testcase.RingsideTest):
         (server.www / 'x').write_text('x')
         ringside = self.start_proxy(server.address)
         etag = next(line.split(': ')[1].strip() for line in
-                    self.curl('-I', self.url(ringside, '/x')).decode().splitlines() if line.startswith('ETag'))
+                    self.curl('-I', ringside.url('/x')).decode().splitlines() if line.startswith('ETag'))
         self.assertEqual(self.curl('-H', f'If-None-Match: {etag}', '-o', '/dev/null', '-w', '%{http_code}',
-                                   self.url(ringside, '/x')), b'304')
+                                   ringside.url('/x')), b'304')
 
     def test_http10(self) -> None:
         server = self.start_nginx()
         ringside = self.start_proxy(server.address)
-        self.assertEqual(len(self.curl('--http1.0', self.url(ringside, '/small'))), 1024)
+        self.assertEqual(len(self.curl('--http1.0', ringside.url('/small'))), 1024)
 
     def test_connections_are_reused(self) -> None:
         server = self.start_nginx()
         ringside = self.start_proxy(server.address)
-        urls = [self.url(ringside, '/small')] * 5
+        urls = [ringside.url('/small')] * 5
         counts = self.curl('-o', '/dev/null', '-w', '%{num_connects}\n', *[
             part for url in urls for part in ('-o', '/dev/null', url)][2:])
         self.assertEqual(counts.split(), [b'1', b'0', b'0', b'0', b'0'])
@@ -130,6 +127,6 @@ class Curl(testcase.RingsideTest):
         server = self.start_nginx('gzip on; gzip_proxied any; gzip_types text/html; gzip_min_length 1;')
         (server.www / 'z.html').write_text('z' * 5000)
         ringside = self.start_proxy(server.address)
-        self.assertEqual(self.curl('--compressed', self.url(ringside, '/z.html')), b'z' * 5000)
-        raw = self.curl('-H', 'Accept-Encoding: gzip', self.url(ringside, '/z.html'))
+        self.assertEqual(self.curl('--compressed', ringside.url('/z.html')), b'z' * 5000)
+        raw = self.curl('-H', 'Accept-Encoding: gzip', ringside.url('/z.html'))
         self.assertTrue(raw.startswith(b'\x1f\x8b'))

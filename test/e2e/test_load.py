@@ -24,7 +24,7 @@ class Load(testcase.RingsideTest):
 
     def h2load(self, ringside, requests: int, clients: int, *options: str) -> None:
         text = self.run_tool('h2load', '--h1', '-n', str(requests), '-c', str(clients), *options,
-                             f'http://127.0.0.1:{ringside.port}/small')
+                             ringside.url('/small'))
         self.assertIn(f'{requests} succeeded, 0 failed, 0 errored, 0 timeout', text)
         self.assertIn(f'status codes: {requests} 2xx, 0 3xx, 0 4xx, 0 5xx', text)
 
@@ -49,7 +49,7 @@ class Load(testcase.RingsideTest):
     @limit(90)
     def test_wrk(self) -> None:
         ringside = self.start_proxy(self.server.address, access='off')
-        text = self.run_tool('wrk', '-t', '1', '-c', '50', '-d', '3s', f'http://127.0.0.1:{ringside.port}/small')
+        text = self.run_tool('wrk', '-t', '1', '-c', '50', '-d', '3s', ringside.url('/small'))
         match = re.search(r'(\d+) requests in', text)
         self.assertIsNotNone(match, text)
         self.assertGreater(int(match.group(1)), 100)  # type: ignore[union-attr]

@@ -59,7 +59,7 @@ class AccessLog(testcase.RingsideTest):
                          ['GET', '/a?b=1', 200, 'HTTP/1.1', 'a.test'])
         self.assertEqual([first['user_agent'], first['referer']], ['test/1', 'http://x.test/'])
         self.assertEqual([first['client'], first['upstream'], first['server'], first['listener']],
-                         ['127.0.0.1', 'app', server.address, 'web'])
+                         ['127.0.0.1', 'app', f'127.0.0.1:{server.port}', 'web'])
         self.assertEqual([first['reused'], second['reused']], [False, True])
         self.assertEqual(first['body_bytes'], 2)
         self.assertGreaterEqual(first['total_ms'], first['first_byte_ms'])

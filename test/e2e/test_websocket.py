@@ -5,14 +5,14 @@ import threading
 
 import websockets
 
-from support import testcase
+from support import modes, testcase
 
 
 class EchoServer:
     """`websockets` in a thread of its own; greets first, then echoes."""
 
     def __init__(self) -> None:
-        self.port = 0
+        self.address = ''
         self._started = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._stop: asyncio.Future[None] = self._loop.create_future()
@@ -30,8 +30,9 @@ class EchoServer:
             except websockets.ConnectionClosed:
                 pass  # a browser closes without a status code
 
-        async with websockets.serve(handle, '127.0.0.1', 0, max_size=1 << 24) as server:
-            self.port = server.sockets[0].getsockname()[1]
+        tls = modes.upstream_context()
+        async with websockets.serve(handle, '127.0.0.1', 0, max_size=1 << 24, ssl=tls) as server:
+            self.address = f'{"https://" if tls else ""}127.0.0.1:{server.sockets[0].getsockname()[1]}'
             self._started.set()
             await self._stop
 
@@ -48,11 +49,15 @@ class WebSocket(testcase.RingsideTest):
         super().setUp()
         self.server = EchoServer()
         self.addCleanup(self.server.close)
-        self.ringside = self.start_proxy(f'127.0.0.1:{self.server.port}')
+        self.ringside = self.start_proxy(self.server.address)
+
+    def connect(self, path: str, **options: int) -> websockets.connect:
+        scheme = 'wss' if modes.client_speaks_tls() else 'ws'
+        return websockets.connect(self.ringside.url(path, scheme=scheme), ssl=modes.client_context(), **options)
 
     def with_client(self, talk) -> None:
         async def run() -> None:
-            async with websockets.connect(f'ws://127.0.0.1:{self.ringside.port}/chat', max_size=1 << 24) as socket:
+            async with self.connect('/chat', max_size=1 << 24) as socket:
                 await asyncio.wait_for(talk(socket), 30)
 
         asyncio.run(run())
@@ -87,7 +92,7 @@ class WebSocket(testcase.RingsideTest):
 
     def test_many_tunnels(self) -> None:
         async def one(number: int) -> None:
-            async with websockets.connect(f'ws://127.0.0.1:{self.ringside.port}/{number}') as socket:
+            async with self.connect(f'/{number}') as socket:
                 await socket.recv()
                 await socket.send(str(number))
                 self.assertEqual(await socket.recv(), str(number))

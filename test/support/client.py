@@ -4,30 +4,40 @@ from __future__ import annotations
 
 import hashlib
 import socket
+import ssl
 import time
 
-from . import wire
-from .upstream import set_reset_on_close, slowdown
+from . import modes, wire
+from .tls_socket import TlsSocket
+from .upstream import close_with_reset, slowdown
 
 
 class Client:
-    """One TCP connection. `received` has every byte; `ended` is None, 'fin' or 'reset'."""
+    """One connection. `received` has every byte of plaintext; `ended` is None, 'fin' or 'reset'."""
 
-    def __init__(self, port: int, *, host: str = '127.0.0.1', source: str | None = None,
-                 receive_bytes: int | None = None):
-        """`source`: the address to come from. `receive_bytes`: how much the kernel takes unread."""
-        self.sock = socket.socket()
+    def __init__(self, port: int = 0, *, host: str = '127.0.0.1', source: str | None = None,
+                 receive_bytes: int | None = None, unix_path: str | None = None,
+                 tls: ssl.SSLContext | None = modes.DEFAULT, server_name: str = 'a.test'):
+        """`source`: the address to come from. `receive_bytes`: how much the kernel takes unread.
+
+        With TLS, the handshake runs with the first byte that is sent or read; where it fails, `ended` is 'reset'.
+        """
+        self.sock: socket.socket | TlsSocket = socket.socket(socket.AF_UNIX if unix_path else socket.AF_INET)
         if receive_bytes:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
         if source:
             self.sock.bind((source, 0))
         self.sock.settimeout(5 * slowdown())
         try:
-            self.sock.connect((host, port))
+            self.sock.connect(unix_path or (host, port))
         except OSError:
             self.sock.close()
             raise
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if not unix_path:
+            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        context = modes.client_context() if tls is modes.DEFAULT else tls
+        if context:
+            self.sock = TlsSocket(self.sock, context, server_name=server_name)
         self.received = bytearray()
         self.ended: str | None = None
         self._parsed = 0
@@ -37,12 +47,17 @@ class Client:
         self.sock.settimeout(10 * slowdown())
         try:
             self.sock.sendall(data.encode('latin-1') if isinstance(data, str) else data)
-        except (ConnectionError, BrokenPipeError):
+        except (ConnectionError, BrokenPipeError, ssl.SSLError):
             self.ended = self.ended or 'reset'
         return self
 
     def get(self, target: str = '/', *, method: str = 'GET', headers: str = '') -> 'Client':
         return self.send(f'{method} {target} HTTP/1.1\r\nHost: a.test\r\n{headers}\r\n')
+
+    @property
+    def whole(self) -> bool:
+        """The other end has ended in order: with FIN, and over TLS with close_notify before it."""
+        return self.ended == 'fin' and getattr(self.sock, 'notified', True)
 
     def shutdown_write(self) -> None:
         self.sock.shutdown(socket.SHUT_WR)
@@ -88,7 +103,7 @@ class Client:
         while True:
             data = bytes(self.received[self._parsed :])
             try:
-                message, rest = wire.parse_response(data, method=method, ended=self.ended == 'fin')
+                message, rest = wire.parse_response(data, method=method, ended=self.whole)
                 self._parsed = len(self.received) - len(rest)
                 if message.status >= 200 or message.status == 101 or interim:
                     return message
@@ -129,8 +144,7 @@ class Client:
         return bytes(self.received[self._parsed :])
 
     def reset(self) -> None:
-        set_reset_on_close(self.sock)
-        self.sock.close()
+        close_with_reset(self.sock)
 
     def close(self) -> None:
         self.sock.close()

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 
+from . import certificates, modes
 from .upstream import wait_until
 
 
@@ -19,9 +20,10 @@ def free_port() -> int:
 
 
 class Nginx:
-    """Serves `folder` (its `www`), takes uploads to /upload, answers /small with 1 KiB."""
+    """Serves its `www`, takes uploads to /upload, answers /small with 1 KiB; over TLS as the mode says."""
 
     def __init__(self, server_lines: str = '', *, workers: int = 1):
+        self._tls = modes.upstream_speaks_tls()
         program = shutil.which('nginx') or '/usr/sbin/nginx'
         self._temporary = tempfile.TemporaryDirectory(prefix='ringside-nginx-')
         self.folder = pathlib.Path(self._temporary.name)
@@ -30,7 +32,7 @@ class Nginx:
         self.folder.chmod(0o755)
         for attempt in range(5):
             self.port = free_port()
-            self.address = f'127.0.0.1:{self.port}'
+            self.address = f'{"https://" if self._tls else ""}127.0.0.1:{self.port}'
             config = self.folder / 'nginx.conf'
             config.write_text(self._config(server_lines, workers))
             self.process = subprocess.Popen(
@@ -44,6 +46,10 @@ class Nginx:
 
     def _config(self, server_lines: str, workers: int) -> str:
         kib = 'x' * 1024
+        ssl = ''
+        if self._tls:
+            pair = certificates.shared().server
+            ssl = f'ssl_certificate {pair.cert}; ssl_certificate_key {pair.key}; ssl_protocols {modes.version_name()};'
         return f'''
 daemon off;
 worker_processes {workers};
@@ -62,7 +68,7 @@ http {{
   client_max_body_size 0;
   keepalive_requests 1000000;
   server {{
-    listen 127.0.0.1:{self.port} backlog=1024;
+    listen 127.0.0.1:{self.port} backlog=1024{" ssl" if self._tls else ""}; {ssl}
     root {self.www};
     location = /small {{ return 200 "{kib}"; }}
     {server_lines}

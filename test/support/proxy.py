@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 
+from . import modes
 from .upstream import slowdown, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -28,10 +29,12 @@ def binary() -> str:
 
 def proxy_config(servers: list[str] | str, *, server: str = '', timeouts: str = '', limits: str = '',
                  upstream: str = '', route: str = '', forwarding: str = '', extra: str = '',
-                 listen: str = '["127.0.0.1:0"]', log: str = '', access: str = 'json') -> str:
+                 listen: str = '["127.0.0.1:0"]', log: str = '', access: str = 'json', tls: str = '',
+                 upstream_tls: str = '') -> str:
     """TOML for the usual case: listener `web`, everything goes to upstream `app`.
 
-    The keyword arguments are lines for their tables. @DIR@ stands for the instance's own folder.
+    The keyword arguments are lines for their tables: `tls` for the listener's [tls.main]. @DIR@ stands for the
+    instance's own folder.
     """
     if isinstance(servers, str):
         servers = [servers]
@@ -44,8 +47,10 @@ def proxy_config(servers: list[str] | str, *, server: str = '', timeouts: str = 
         ('limits', limits),
         ('forwarding', forwarding),
         ('log', log + '\n' + sink),
-        ('listen.web', f'address = {listen}'),
+        ('listen.web', f'address = {listen}' + ('\ntls = "main"' if tls else '')),
+        ('tls.main', tls),
         ('upstream.app', f'servers = [{", ".join(listed)}]\n{upstream}'),
+        ('upstream.app.tls', upstream_tls),
         ('[site]', 'hosts = ["*"]'),
         ('[site.route]', 'path = "/*"\nupstream = "app"\n' + route),
     ]
@@ -60,7 +65,7 @@ class Ringside:
         self._folder = tempfile.TemporaryDirectory(prefix='ringside-test-')
         self.folder = pathlib.Path(self._folder.name)
         self.config_path = self.folder / 'ringside.toml'
-        self.config_path.write_text(toml.replace('@DIR@', str(self.folder)))
+        self.config_path.write_text(modes.configure(toml).replace('@DIR@', str(self.folder)))
         self.access_path = self.folder / 'access.log'
         # How it may end. A test that ends it by force allows more.
         self.statuses_allowed: set[int] = {0}
@@ -102,6 +107,10 @@ class Ringside:
 
     def port_of(self, listener: str) -> int:
         return int(self.addresses[listener][0].rpartition(':')[2])
+
+    def url(self, path: str = '/', *, host: str = '127.0.0.1', scheme: str | None = None) -> str:
+        """For the first address of listener `web`; `scheme`: instead of the mode's."""
+        return f'{scheme or modes.scheme()}://{host}:{self.port}{path}'
 
     def log(self) -> str:
         return '\n'.join(self.lines)

@@ -4,7 +4,8 @@ usage: python3 test/support/runner.py [options] FOLDER... [-k PATTERN]
 
 Every test gets a line "ok|FAIL|SKIP NAME (seconds)"; the last line is "N passed, N failed", with
 ", N skipped" when tests were skipped. A test that does not end in time fails, and its worker is
-replaced together with all that it started.
+replaced together with all that it started. RINGSIDE_TEST_TLS chooses how the tests speak to ringside
+(support/modes.py).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import queue
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -225,7 +227,10 @@ def main() -> int:
     if not names:
         print('no test matches', file=sys.stderr)
         return 1
-    return run_all(names, options.jobs)
+    # For what all workers share; they are ended by force, and could not remove it.
+    with tempfile.TemporaryDirectory(prefix='ringside-tests-') as folder:
+        os.environ['RINGSIDE_TEST_FOLDER'] = folder
+        return run_all(names, options.jobs)
 
 
 if __name__ == '__main__':

@@ -59,7 +59,7 @@ class Ends(unittest.TestCase):
     """The scripted upstream and the raw client, talking to each other."""
 
     def test_chunked_request_and_kept_connection(self) -> None:
-        with upstream.Upstream() as server, client.Client(server.port) as peer:
+        with upstream.Upstream(tls=None) as server, client.Client(server.port, tls=None) as peer:
             for piece in ('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab', 'c\r\n0\r\n\r\n'):
                 peer.send(piece)
             self.assertEqual(peer.read_response().body, b'ok')
@@ -69,8 +69,9 @@ class Ends(unittest.TestCase):
             self.assertEqual(len(server.connections), 1)
 
     def test_how_a_client_leaves_is_seen(self) -> None:
-        with upstream.Upstream(lambda c, _: c.drain()) as server:
-            polite, rude = client.Client(server.port).get('/fin'), client.Client(server.port).get('/rst')
+        with upstream.Upstream(lambda c, _: c.drain(), tls=None) as server:
+            polite = client.Client(server.port, tls=None).get('/fin')
+            rude = client.Client(server.port, tls=None).get('/rst')
             self.assertTrue(server.wait_for(lambda s: len(s.requests) == 2))
             polite.close()
             rude.reset()

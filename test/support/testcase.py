@@ -6,7 +6,7 @@ import shutil
 import unittest
 from typing import Any
 
-from . import proxy, upstream
+from . import modes, proxy, upstream
 
 
 class RingsideTest(unittest.TestCase):
@@ -15,6 +15,9 @@ class RingsideTest(unittest.TestCase):
     maxDiff = None
 
     def setUp(self) -> None:
+        reason = modes.reason_to_skip(self.id())
+        if reason:
+            self.skipTest(reason)
         self._proxies: list[proxy.Ringside] = []
 
     def start_upstream(self, *args: Any, **options: Any) -> upstream.Upstream:

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import struct
 import threading
 import time
 from typing import Callable
 
-from . import wire
+from . import modes, wire
+from .tls_socket import TlsSocket
 
 OK = b'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
 
-def set_reset_on_close(sock: socket.socket) -> None:
+def set_reset_on_close(sock: socket.socket | TlsSocket) -> None:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+
+
+def close_with_reset(sock: socket.socket | TlsSocket) -> None:
+    set_reset_on_close(sock)
+    if isinstance(sock, TlsSocket):
+        sock.cut()
+    else:
+        sock.close()
 
 
 class Ended(Exception):
@@ -25,12 +35,13 @@ class Ended(Exception):
 class Connection:
     """One accepted connection, as the answer function sees it."""
 
-    def __init__(self, sock: socket.socket, number: int):
+    def __init__(self, sock: socket.socket | TlsSocket, number: int):
         self.sock = sock
         self.number = number
         self.received = bytearray()
         self.requests: list[wire.Message] = []
         self.ended_by: str | None = None  # 'fin' or 'reset' once the proxy has ended it
+        self.failure = ''  # of TLS
         self.pending = b''
 
     def read_some(self, *, keep: bool = True) -> bytes:
@@ -40,7 +51,9 @@ class Connection:
         except ConnectionResetError:
             self.ended_by = 'reset'
             raise Ended from None
-        except OSError:
+        except OSError as error:
+            if isinstance(error, ssl.SSLError):
+                self.failure = str(error)
             raise Ended from None
         if not data:
             self.ended_by = self.ended_by or 'fin'
@@ -93,8 +106,19 @@ class Connection:
         self.sock.shutdown(socket.SHUT_WR)
 
     def reset(self) -> None:
-        set_reset_on_close(self.sock)
-        self.sock.close()
+        close_with_reset(self.sock)
+
+    def cut(self) -> None:
+        """Ends it as a process does that dies: over TLS, without close_notify."""
+        if isinstance(self.sock, TlsSocket):
+            self.sock.cut()
+        else:
+            self.sock.close()
+
+    @property
+    def whole(self) -> bool:
+        """The proxy has ended it in order: with FIN, and over TLS with close_notify before it."""
+        return self.ended_by == 'fin' and getattr(self.sock, 'notified', True)
 
     def drain(self) -> None:
         """Reads until the proxy ends the connection (and then raises Ended, ending the answer)."""
@@ -110,11 +134,13 @@ class Upstream:
 
     `answer` is called once a request, or is the bytes of one response. When it returns False, the
     connection is closed; so it is when it raises Ended. With `early`, it is called before the body
-    has been read, and may call `connection.read_body` itself.
+    has been read, and may call `connection.read_body` itself. `address` is what ringside calls it,
+    with https:// where it speaks TLS; a unix socket never does.
     """
 
     def __init__(self, answer: Answer | bytes = OK, *, early: bool = False,
-                 unix_path: str | None = None, host: str = '127.0.0.1', port: int = 0):
+                 unix_path: str | None = None, host: str = '127.0.0.1', port: int = 0,
+                 tls: ssl.SSLContext | None = modes.DEFAULT):
         self._answer = (lambda c, _: c.send(answer)) if isinstance(answer, bytes) else answer
         self._early = early
         self._unix_path = unix_path
@@ -126,15 +152,21 @@ class Upstream:
             self._listener = socket.socket(socket.AF_UNIX)
             self._listener.bind(unix_path)
             self.address = 'unix:' + unix_path
+            self._tls = None
         else:
             self._listener = socket.socket()
             self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._listener.bind((host, port))
             self.port = self._listener.getsockname()[1]
-            self.address = f'{host}:{self.port}'
+            self._tls = modes.upstream_context() if tls is modes.DEFAULT else tls
+            self.address = self.address_as(host)
         self._listener.listen(512)
         self._thread = threading.Thread(target=self._accept, daemon=True)
         self._thread.start()
+
+    def address_as(self, host: str) -> str:
+        """Its address under another name of this machine."""
+        return f'{"https://" if self._tls else ""}{host}:{self.port}'
 
     def _accept(self) -> None:
         while True:
@@ -146,7 +178,8 @@ class Upstream:
                 if self._closing:
                     sock.close()
                     return
-                connection = Connection(sock, len(self.connections))
+                spoken = TlsSocket(sock, self._tls, server_side=True) if self._tls else sock
+                connection = Connection(spoken, len(self.connections))
                 self.connections.append(connection)
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
