@@ -10,7 +10,7 @@ from .outcome import ROOT, Outcome, read_finished, read_gtest_output, read_runne
 
 # End-to-end modules that need no program with a load or a screen of its own: the lab has one slow CPU.
 E2E_MODULES = ('test_messages', 'test_streams', 'test_movers', 'test_balance', 'test_logs', 'test_life', 'test_limits',
-               'test_attacks')
+               'test_attacks', 'test_tls', 'test_tls_upstream')
 SECONDS = 900
 
 
