@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import resource
 import time
 from collections.abc import Callable, Iterator
 
 from . import loads, machine, parsers, usage
+from . import tls as suite_tls
 from .lab import Lab
 from .proxies import Kind, Proxy, start
 from .rows import Row
@@ -42,9 +44,14 @@ class Bench:
     def rounds_of(self, row: Row) -> int:
         return min(self.settings.rounds, row.max_rounds or self.settings.rounds)
 
+    @functools.cached_property
+    def certificate(self) -> suite_tls.Certificate:
+        return suite_tls.make_certificate(self.lab.new_folder('tls'))
+
     @contextlib.contextmanager
-    def running(self, kind: Kind, clients: int, rings: int = 1, pinned: bool = True) -> Iterator[Proxy]:
-        proxy = start(self.lab, kind, self.upstream.port, rings, clients, self.lab.proxy_cpu if pinned else None)
+    def running(self, kind: Kind, clients: int, rings: int = 1, pinned: bool = True,
+                tls: suite_tls.Tls | None = None) -> Iterator[Proxy]:
+        proxy = start(self.lab, kind, self.upstream.port, rings, clients, self.lab.proxy_cpu if pinned else None, tls)
         try:
             yield proxy
         finally:
@@ -52,8 +59,32 @@ class Bench:
 
     @contextlib.contextmanager
     def all_running(self, row: Row) -> Iterator[list[Proxy]]:
+        tls = suite_tls.Tls(self.certificate, row.tls != 'full') if row.tls else None
         with contextlib.ExitStack() as stack:
-            yield [stack.enter_context(self.running(kind, row.connections)) for kind in self.kinds]
+            proxies = []
+            for kind in self.kinds:
+                if tls is None:
+                    proxies.append(stack.enter_context(self.running(kind, row.connections)))
+                elif kind.can_tls and (proxy := self.start_tls(stack, kind, row, tls)):
+                    proxies.append(proxy)
+            yield proxies
+
+    def start_tls(self, stack: contextlib.ExitStack, kind: Kind, row: Row, tls: suite_tls.Tls) -> Proxy | None:
+        """None: it cannot, as an older ringside. The two that the row is about must."""
+        try:
+            proxy = stack.enter_context(self.running(kind, row.connections, tls=tls))
+            suite_tls.check(proxy.name, proxy.port, tls, row.path)
+            return proxy
+        except SystemExit as error:
+            if kind.name in ('ringside', 'nginx'):
+                raise
+            print(f'  {error}', flush=True)
+            return None
+
+    def left_out(self, row: Row, proxies: list[Proxy]) -> list[str]:
+        running = {proxy.name for proxy in proxies}
+        return [f'{kind.name} does not speak TLS as this row wants it, and is left out.' for kind in self.kinds
+                if row.tls and kind.name not in running]
 
     def load(self, tool: loads.Tool, job: loads.Job, port: int) -> parsers.Outcome:
         return loads.run(self.lab, tool, job, port)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from . import loads, parsers, slots, syscalls
+import dataclasses
+
+from . import loads, parsers, slots, syscalls, tls
 from .bench import Bench, say
 from .results import Result
 from .rows import Row
@@ -12,7 +14,7 @@ WARM_UP_SECONDS = 1.0
 
 def job_of(bench: Bench, row: Row) -> loads.Job:
     return loads.Job(row.path, row.connections, bench.settings.seconds, row.fresh,
-                     bench.upstream.upload if row.upload else None)
+                     bench.upstream.upload if row.upload else None, tls=bool(row.tls))
 
 
 def transferred(row: Row, outcome: parsers.Outcome) -> float:
@@ -32,7 +34,11 @@ def measure(bench: Bench, row: Row) -> Result:
     tool = loads.choose(job, bench.settings.load, row.tool)
     result = Result(row, f'{tool.name}, {row.connections} connections, {job.seconds:g} s a round '
                          f'in turns of {turn * 1e3:g} ms')
+    if row.tls == 'resumed' and (share := resumed_share(bench, tool)) < tls.RESUMED_MIN:
+        result.skipped = f'{tool.name} resumed {share:.0%} of its sessions with a server that lets it'
+        return result
     with bench.all_running(row) as proxies:
+        result.notes += bench.left_out(row, proxies)
         for proxy in proxies:
             bench.load(tool, warm_up(job), proxy.port)
         for number in range(bench.rounds_of(row)):
@@ -46,7 +52,14 @@ def measure(bench: Bench, row: Row) -> Result:
 
 
 def warm_up(job: loads.Job) -> loads.Job:
-    return loads.Job(job.path, job.connections, WARM_UP_SECONDS, job.fresh, job.upload, job.rate)
+    return dataclasses.replace(job, seconds=WARM_UP_SECONDS)
+
+
+def resumed_share(bench: Bench, tool: loads.Tool) -> float:
+    """How many of its connections the load generator resumes; few of them, so that nearly all could be."""
+    with tls.Probe(bench.certificate) as probe:
+        bench.load(tool, loads.Job('/', 2, WARM_UP_SECONDS, fresh=True, tls=True), probe.port)
+        return probe.share
 
 
 def note_round(result: Result, number: int, name: str, outcome: parsers.Outcome, used: float) -> None:

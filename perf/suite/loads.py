@@ -24,6 +24,7 @@ class Job:
     fresh: bool = False  # a new connection for each request
     upload: pathlib.Path | None = None  # POST this file
     rate: float | None = None  # open loop: so many requests a second, latency from when each was due
+    tls: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +65,8 @@ def oha_command(program: str, job: Job, url: str, folder: pathlib.Path) -> list[
         command.append('--disable-keepalive')
     if job.upload:
         command += ['-m', 'POST', '-D', str(job.upload)]
+    if job.tls:
+        command.append('--insecure')
     return [*command, url]
 
 
@@ -120,7 +123,7 @@ def begin(lab: Lab, tool: Tool, job: Job, port: int) -> Running:
     if program is None:
         raise SystemExit(f'{tool.name} is not installed: it comes with {tool.install}')
     folder = lab.new_folder(tool.name)
-    command = tool.command(program, job, f'http://127.0.0.1:{port}{job.path}', folder)
+    command = tool.command(program, job, f'http{"s" if job.tls else ""}://127.0.0.1:{port}{job.path}', folder)
     report = folder / 'report'
     return Running(lab, tool, job, lab.start(command, lab.load_cpu, report, folder / 'errors'), report)
 

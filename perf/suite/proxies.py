@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from . import nginx, usage
 from .lab import Lab, free_port, wait_for_port
+from .tls import Tls
 
 HAPROXY = shutil.which('haproxy') or '/usr/sbin/haproxy'
 # Ample in every row: it keeps fewer connections to servers when a quarter of its descriptors is in use.
@@ -27,6 +28,7 @@ class Place:
     upstream: int
     rings: int
     clients: int
+    tls: Tls | None = None  # how clients speak to it; None: in plain text
 
     @property
     def idle(self) -> int:
@@ -41,6 +43,7 @@ class Kind:
     name: str
     prepare: Callable[[Place], list[str]]
     version: Callable[[], str]
+    can_tls: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,8 +62,9 @@ class Proxy:
         return usage.tree_cpu(self.pid)
 
 
-def start(lab: Lab, kind: Kind, upstream: int, rings: int, clients: int, cpu: int | None) -> Proxy:
-    place = Place(lab.new_folder(kind.name), free_port(), upstream, rings, clients)
+def start(lab: Lab, kind: Kind, upstream: int, rings: int, clients: int, cpu: int | None,
+          tls: Tls | None = None) -> Proxy:
+    place = Place(lab.new_folder(kind.name), free_port(), upstream, rings, clients, tls)
     log = place.folder / 'log'
     process = lab.start(kind.prepare(place), cpu, log)
     wait_for_port(place.port, process, log)
@@ -89,7 +93,7 @@ keep_alive = "1h"
 access = "off"
 [listen.web]
 address = "127.0.0.1:{place.port}"
-[upstream.app]
+{f'tls = "web"{chr(10)}{place.tls.ringside()}' if place.tls else ''}[upstream.app]
 servers = ["127.0.0.1:{place.upstream}"]
 idle_connections = {place.idle}
 idle_timeout = "1h"
@@ -105,7 +109,8 @@ upstream = "app"
 
 def nginx_kind() -> Kind:
     def prepare(place: Place) -> list[str]:
-        config = nginx.write(place.folder, nginx.proxy(place.port, place.upstream, place.idle),
+        config = nginx.write(place.folder, nginx.proxy(place.port, place.upstream, place.idle,
+                                                        place.tls.nginx() if place.tls else ''),
                              min(16384, max(1024, 2 * place.clients + 512)), place.rings)
         return nginx.command(config)
     return Kind('nginx', prepare, lambda: first_line([nginx.PROGRAM, '-v']).removeprefix('nginx version: '))
@@ -118,7 +123,7 @@ def haproxy() -> Kind:
   nbthread {place.rings}
   maxconn {HAPROXY_CONNECTIONS}
   no strict-limits
-defaults
+{place.tls.haproxy_global() if place.tls else ''}defaults
   mode http
   timeout connect 5s
   timeout client 1h
@@ -129,8 +134,8 @@ defaults
   unique-id-format %[uuid()]
   unique-id-header X-Request-Id
 listen web
-  bind 127.0.0.1:{place.port} backlog 4096
-  http-request set-header X-Forwarded-Proto http
+  bind 127.0.0.1:{place.port} backlog 4096{place.tls.haproxy_bind() if place.tls else ''}
+  http-request set-header X-Forwarded-Proto {'https' if place.tls else 'http'}
   http-request set-header X-Forwarded-Host %[req.hdr(host)]
   http-request set-header Via "1.1 haproxy"
   http-response set-header Via "1.1 haproxy"
@@ -145,4 +150,4 @@ def other(name: str, template: str) -> Kind:
     def prepare(place: Place) -> list[str]:
         return [word.format(port=place.port, upstream=place.upstream, rings=place.rings, folder=place.folder)
                 for word in shlex.split(template)]
-    return Kind(name, prepare, lambda: template)
+    return Kind(name, prepare, lambda: template, can_tls=False)

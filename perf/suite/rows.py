@@ -34,6 +34,8 @@ class Row:
     per_gb: int = 0  # bytes of one transfer, when the cost is counted by the GB
     tool: str = 'wrk'  # the load generator, or nothing where we ask ourselves
     max_rounds: int | None = None
+    # To clients: with connections that stay; a full handshake for each connection; one that resumes.
+    tls: Literal['', 'kept', 'full', 'resumed'] = ''
 
 
 ROWS = (
@@ -49,6 +51,14 @@ ROWS = (
         Target(RATIO, 0.50, 0.35), path='/upload', connections=10, upload=True, per_gb=1 << 20),
     Row('active-1000', 'HTTP/1.1 keep-alive, 1 KiB, 1,000 connections', 'µs CPU/request', 'cpu',
         Target(RATIO, 0.70, 0.60), connections=1000),
+    Row('tls-keep-alive', 'HTTP/1.1 keep-alive over TLS, 1 KiB, 50 connections', 'µs CPU/request', 'cpu',
+        Target(RATIO, 0.80, 0.65), tls='kept'),
+    Row('tls-new-connection', 'a new TLS connection with a full handshake for each request, 1 KiB', 'µs CPU/request',
+        'cpu', Target(RATIO, 1.00, 0.95), fresh=True, tls='full'),
+    Row('tls-resumed-connection', 'a new TLS connection that resumes a session for each request, 1 KiB',
+        'µs CPU/request', 'cpu', fresh=True, tls='resumed'),
+    Row('tls-download-1m', '1 MB downloads over TLS, 10 connections', 'ms CPU/GB', 'cpu', path='/1m', connections=10,
+        per_gb=1 << 20, tls='kept'),
     Row('connection-memory', 'private memory of an idle keep-alive connection', 'KiB', 'connection-memory',
         Target(ABSOLUTE, 2.0, 1.0), connections=10000, tool='', max_rounds=3),
     Row('idle-memory', 'private memory when idle, 1 ring', 'MB', 'idle-memory',
