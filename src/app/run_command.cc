@@ -113,10 +113,11 @@ int serve(const config::SnapshotRef& snapshot, const Plan& plan,
   log.log(LogLevel::info, "start", features);
   if (runtime->material != nullptr)
     log.log(LogLevel::info, "start", describe(runtime->material->kernel));
+  // Before anybody is told that it runs: files that change from then on are noticed.
+  std::vector<Chore> work = chores(snapshot, runtime, rings, plan.rings, log);
   log.log(LogLevel::info, "ready", ready_text(*snapshot, listeners));
 
-  const bool asked =
-      control_loop(rings, log, signals, chores(snapshot, runtime, rings, plan.rings, log));
+  const bool asked = control_loop(rings, log, signals, std::move(work));
   resolver.stop();
   if (!asked) {
     failure.say("stop", "the rings ended without having been told to");

@@ -80,7 +80,7 @@ void Stream::control_received(const ring::Completion& completion) {
 
 // Says that nothing more comes. False: that was said, or is not to be.
 bool Stream::notify_end(int flags) {
-  if (!layer_->kernel_sends_) return false;
+  if (!layer_->kernel_sends_ || layer_->unannounced_) return false;
   msghdr* message = layer_->closing_message();
   if (message == nullptr) return false;
   sending_ = layer_->notifying_ = true;

@@ -132,7 +132,7 @@ bool Stream::may_receive() const {
 void Stream::submit_records() {
   RecordLayer& layer = *layer_;
   if (layer.block_ != nullptr) return send_block();
-  if (queue_.empty() && finish_wanted_) layer.close();
+  if (queue_.empty() && finish_wanted_ && !layer.unannounced_) layer.close();
   const bool sealing = !queue_.empty() && layer.can_seal();
   if (!sealing && layer.own_bytes() == 0) {
     if (queue_.empty()) send_fin();
@@ -199,7 +199,7 @@ void Stream::say_farewell(bool reset) {
     notify_end(MSG_DONTWAIT);
     return;
   }
-  layer.close();
+  if (!layer.unannounced_) layer.close();
   if (layer.own_bytes() == 0) return;
   layer.block_ = context_.blocks->create();
   if (layer.block_ == nullptr) return;

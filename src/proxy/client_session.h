@@ -27,6 +27,7 @@ enum class Afterwards : std::uint8_t {
   keep,    // the next request may come
   close,   // FIN
   linger,  // FIN, then read and drop for a while: unread bytes would turn our answer into a reset
+  cut,     // as close, but no close_notify over TLS: what the client got is not whole
   reset,   // RST: the client must not take what it got for whole
 };
 

@@ -193,7 +193,7 @@ Afterwards Exchange::afterwards() const {
                       response_framing_.kind == http::Framing::Kind::until_close;
   if (cut_open_end) return Afterwards::reset;
   if (stopped_) return end_.who == Origin::client ? Afterwards::reset : Afterwards::close;
-  if (response_ == ResponseState::lost) return Afterwards::close;
+  if (response_ == ResponseState::lost) return Afterwards::cut;
   if (request_ != RequestState::complete) return Afterwards::linger;
   return keep_ && !context_.draining ? Afterwards::keep : Afterwards::close;
 }

@@ -478,6 +478,9 @@ void H1Client::exchange_over(Afterwards afterwards) {
   trailers_ = nullptr;
   gather_.reset();
   switch (afterwards) {
+    case Afterwards::cut:
+      stream_.end_unannounced();
+      [[fallthrough]];
     case Afterwards::close:
       // Who has sent a last request whole sends nothing more that could be left unread.
       if (client_closes_ && reading_ == Reading::complete && input_.empty() && stream_.drained())
@@ -499,8 +502,10 @@ void H1Client::exchange_over(Afterwards afterwards) {
 void H1Client::arm_keep_alive() {
   base::Millis limit = timeouts().keep_alive_ms;
   rest_ms_ = 0;
-  if (channel_ != nullptr && limit > rest_after_ms)
-    rest_ms_ = limit - std::exchange(limit, rest_after_ms);
+  if (channel_ != nullptr && limit > rest_after_ms) {
+    rest_ms_ = limit - rest_after_ms;
+    limit = rest_after_ms;
+  }
   arm(limit);
 }
 

@@ -98,8 +98,10 @@ void H1Session::rest(base::Millis timeout_ms) {
   state_ = State::idle;
   stream_.resume();  // to hear of the server's FIN at once
   rest_ms_ = 0;
-  if (channel_ != nullptr && timeout_ms > rest_after_ms)
-    rest_ms_ = timeout_ms - std::exchange(timeout_ms, rest_after_ms);
+  if (channel_ != nullptr && timeout_ms > rest_after_ms) {
+    rest_ms_ = timeout_ms - rest_after_ms;
+    timeout_ms = rest_after_ms;
+  }
   pools_.streams_.ring.timers().arm(timer_, timeout_ms);
 }
 

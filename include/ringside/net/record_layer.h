@@ -104,7 +104,8 @@ class RecordLayer {
   bool more_ = false;
   bool blocked_ = false;  // until there are buffers for plaintext
   bool failed_ = false;
-  bool client_ = false;  // we connected
+  bool client_ = false;       // we connected
+  bool unannounced_ = false;  // nothing is said at the end
   bool kernel_sends_ = false;
   bool kernel_opens_ = false;
   bool controlling_ = false;  // the receive under way is for a control record

@@ -138,6 +138,11 @@ class Stream final : public ring::Completer,
   bool send_copy(std::string_view bytes);  // at most Slice::own_bytes_max bytes
   // Sends FIN when everything queued has left.
   void finish_sending();
+  // The end will come before what the peer expects: the record layer does not announce it, so that
+  // the peer notices.
+  void end_unannounced() {
+    if (layer_ != nullptr) layer_->unannounced_ = true;
+  }
   // Bytes that are queued or in flight.
   std::size_t pending_bytes() const {
     return queue_.bytes() + (layer_ == nullptr ? 0 : layer_->sealed_ - layer_->sent_);
