@@ -98,6 +98,7 @@ net::RecordLayer::Sealed Channel::seal(std::span<const std::string_view> pieces,
 
 std::size_t Channel::take_own(std::span<char> room) {
   const std::size_t bytes = engine_.take_output(room);
+  if (clear_text_.empty()) return bytes;
   const std::size_t clear = std::min(room.size() - bytes, clear_text_.size());
   std::memcpy(room.data() + bytes, clear_text_.data(), clear);
   clear_text_.remove_prefix(clear);
