@@ -38,7 +38,7 @@ void Stream::rest() {
 // ---- receiving
 
 void Stream::received_record(ring::Lease lease) {
-  if (layer_->failed_) return;
+  if (layer_->failed_ || ended_) return;
   if (!layer_->unopened_.push(std::move(lease))) return fail(-ENOMEM, Direction::receive);
   open_records();
 }
