@@ -39,7 +39,13 @@ void Stream::rest() {
 
 void Stream::received_record(ring::Lease lease) {
   if (layer_->failed_ || ended_) return;
-  if (!layer_->unopened_.push(std::move(lease))) return fail(-ENOMEM, Direction::receive);
+  if (!layer_->unopened_.push(std::move(lease))) {
+    // There is a hole in it now.
+    ended_ = true;
+    layer_->unopened_.clear();
+    layer_->more_ = false;
+    return fail(-ENOMEM, Direction::receive);
+  }
   open_records();
 }
 
