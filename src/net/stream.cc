@@ -271,7 +271,7 @@ void Stream::received(const Completion& completion) {
 void Stream::receive_failed(int result) {
   switch (result) {
     case 0:
-      if (layer_ != nullptr) return records_over();
+      if (layer_ != nullptr && records_over(0)) return;
       ended_ = true;
       if (releasing_) return close();
       handler_.on_end_of_stream();
@@ -299,6 +299,7 @@ void Stream::receive_failed(int result) {
     default:
       break;
   }
+  if (layer_ != nullptr && records_over(result)) return;
   ended_ = true;
   if (releasing_) return close();
   fail(result, Direction::receive);

@@ -55,7 +55,10 @@ void Stream::open_records() {
   ring::Lease room;
   while (state_ == State::open && !releasing_ && !layer.blocked_ && !layer.failed_) {
     const Slice* front = layer.unopened_.front();
-    if (front == nullptr && !layer.more_) return;
+    if (front == nullptr && !layer.more_) {
+      if (std::exchange(layer.over_, false)) receive_failed(layer.over_result_);
+      return;
+    }
     if (!room) room = context_.opened->borrow();
     if (!room) return wait_for_room();
     const std::string_view bytes =
@@ -97,18 +100,25 @@ void Stream::secured() {
   if (layer_->moving_ && layer_->own_bytes() == 0 && !sending_) hand_over_sending();
 }
 
-// The peer's FIN.
-void Stream::records_over() {
-  if (ended_) return;
-  if (layer_->failed_) {
+// The peer's FIN (0), or an error. False: it is an error as of every stream.
+bool Stream::records_over(int result) {
+  if (ended_) return true;
+  RecordLayer& layer = *layer_;
+  if (layer.failed_) {
     ended_ = true;
-    return handler_.on_end_of_stream();
-  }
-  if (layer_->end_of_input() == RecordLayer::Status::failed) {
+    handler_.on_end_of_stream();
+  } else if (!layer.unopened_.empty() || layer.more_) {
+    layer.over_ = true;
+    layer.over_result_ = result;
+  } else if (result != 0) {
+    return false;
+  } else if (layer.end_of_input() == RecordLayer::Status::failed) {
     ended_ = true;
-    return records_failed();
+    records_failed();
+  } else {
+    records_ended();
   }
-  records_ended();
+  return true;
 }
 
 void Stream::records_ended() {
@@ -128,7 +138,7 @@ void Stream::records_failed() {
 }
 
 bool Stream::may_receive() const {
-  return !layer_->blocked_ && !layer_->holds_receiving();
+  return !layer_->blocked_ && !layer_->over_ && !layer_->holds_receiving();
 }
 
 // ---- sending

@@ -103,6 +103,8 @@ class RecordLayer {
   std::uint32_t plaintext_ = 0;  // that is in the block, and not counted as sent
   bool more_ = false;
   bool blocked_ = false;  // until there are buffers for plaintext
+  bool over_ = false;     // receiving ended, by `over_result_`, behind what is not opened yet
+  int over_result_ = 0;
   bool failed_ = false;
   bool client_ = false;       // we connected
   bool unannounced_ = false;  // nothing is said at the end

@@ -246,7 +246,7 @@ class Stream final : public ring::Completer,
   void open_records();
   void wait_for_room();
   void secured();
-  void records_over();
+  bool records_over(int result);
   void records_ended();
   void records_failed();
   void submit_records();
