@@ -133,6 +133,8 @@ void Stream::records_failed() {
   if (state_ != State::open || layer_->failed_) return;
   layer_->failed_ = true;
   layer_->unopened_.clear();
+  // It never leaves. (Under the kernel's records it does.)
+  if (sends_records()) queue_.clear();
   if (releasing_) return close();
   handler_.on_failed({base::ErrorCode::insecure}, Direction::receive);
 }
