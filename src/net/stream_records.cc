@@ -149,6 +149,7 @@ bool Stream::may_receive() const {
 // together shares records.
 void Stream::submit_records() {
   RecordLayer& layer = *layer_;
+  if (finish_sent_) return;  // an alert would come too late
   if (layer.block_ != nullptr) return send_block();
   if (queue_.empty() && finish_wanted_ && !layer.unannounced_) layer.close();
   const bool sealing = !queue_.empty() && layer.can_seal();
