@@ -214,6 +214,7 @@ void Stream::say_farewell(bool reset) {
   RecordLayer& layer = *layer_;
   layer.unopened_.clear();
   if (reset || sending_ || send_failed_ || finish_sent_) return;
+  if (layer.block_ != nullptr) return;  // in the middle of a record
   if (layer.kernel_sends_) {
     notify_end(MSG_DONTWAIT);
     return;
