@@ -196,6 +196,7 @@ void Stream::sent_records(std::uint32_t bytes) {
   bytes_sent_ += std::exchange(layer.plaintext_, 0U);
   if (layer.sent_ == layer.sealed_) drop_block();
   if (layer.block_ == nullptr && layer.own_bytes() == 0 && layer.moving_) hand_over_sending();
+  if (state_ != State::open) return;
   if (layer.block_ != nullptr || !queue_.empty() || layer.own_bytes() != 0 || finish_wanted_)
     queued();
   handler_.on_sent();
