@@ -45,7 +45,7 @@ bool Stream::hand_over_receiving() {
 // A plain receive does not get past a record that is no data, and leaves it where it is.
 void Stream::arm_control() {
   msghdr* message = layer_->control_message();
-  if (message == nullptr) return fail(-ENOMEM, Direction::receive);
+  if (message == nullptr) return control_lost(-ENOMEM);
   receive_ = Receive::armed;
   armed_singly_ = true;
   layer_->controlling_ = true;
@@ -69,13 +69,22 @@ void Stream::control_received(const ring::Completion& completion) {
     case RecordLayer::Status::more:
       break;
   }
-  ring::Lease lease = context_.opened->borrow();
-  if (!lease) return fail(-ENOBUFS, Direction::receive);
-  const std::size_t bytes = std::min(control.data.size(), lease.size());
-  std::copy_n(control.data.data(), bytes, lease.room().data());
-  lease.truncate(bytes);
-  handler_.on_received(std::move(lease));
+  for (std::string_view data = control.data; !data.empty() && state_ == State::open;) {
+    ring::Lease lease = context_.opened->borrow();
+    if (!lease) return control_lost(-ENOBUFS);
+    const std::size_t bytes = std::min(data.size(), lease.size());
+    std::copy_n(data.data(), bytes, lease.room().data());
+    data.remove_prefix(bytes);
+    lease.truncate(bytes);
+    handler_.on_received(std::move(lease));
+  }
   if (receive_ == Receive::off) arm_receive();
+}
+
+// What follows it is of no use.
+void Stream::control_lost(int negative_errno) {
+  ended_ = true;
+  fail(negative_errno, Direction::receive);
 }
 
 // Says that nothing more comes. False: that was said, or is not to be.

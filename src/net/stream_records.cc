@@ -141,6 +141,8 @@ void Stream::records_failed() {
 }
 
 bool Stream::may_receive() const {
+  // Records that the kernel opens come as if nothing had happened.
+  if (layer_->failed_ && layer_->kernel_opens_) return false;
   return !layer_->blocked_ && !layer_->over_ && !layer_->holds_receiving();
 }
 

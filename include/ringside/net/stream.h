@@ -260,6 +260,7 @@ class Stream final : public ring::Completer,
   bool hand_over_receiving();
   void arm_control();
   void control_received(const ring::Completion& completion);
+  void control_lost(int negative_errno);
   bool notify_end(int flags);
   void joined();
   void fail(int negative_errno, StreamHandler::Direction direction);
