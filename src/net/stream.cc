@@ -426,7 +426,7 @@ void Stream::sent(const Completion& completion) {
   if (state_ != State::open) return advance_closing();
   if (completion.result == -EAGAIN || completion.result == -EINTR) return queued();
   if (completion.result < 0) return fail(completion.result, Direction::send);
-  if (layer_ != nullptr && std::exchange(layer_->notifying_, false)) return queued();
+  if (layer_ != nullptr && std::exchange(layer_->notice_, nullptr)) return queued();
   if (sends_records()) return sent_records(static_cast<std::uint32_t>(completion.result));
   queue_.consume(static_cast<std::size_t>(completion.result));
   bytes_sent_ += static_cast<std::uint64_t>(completion.result);

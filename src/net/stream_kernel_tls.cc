@@ -90,10 +90,11 @@ void Stream::control_lost(int negative_errno) {
 // Says that nothing more comes. False: that was said, or is not to be.
 bool Stream::notify_end(int flags) {
   if (!layer_->kernel_sends_ || layer_->unannounced_) return false;
-  msghdr* message = layer_->closing_message();
-  if (message == nullptr) return false;
-  sending_ = layer_->notifying_ = true;
-  context_.ring.send_message(*this, kind_send, fd_, message, MSG_NOSIGNAL | flags);
+  msghdr*& notice = layer_->notice_;  // still there when it is to be sent again
+  if (notice == nullptr) notice = layer_->closing_message();
+  if (notice == nullptr) return false;
+  sending_ = true;
+  context_.ring.send_message(*this, kind_send, fd_, notice, MSG_NOSIGNAL | flags);
   return true;
 }
 

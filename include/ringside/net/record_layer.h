@@ -111,7 +111,7 @@ class RecordLayer {
   bool kernel_sends_ = false;
   bool kernel_opens_ = false;
   bool controlling_ = false;  // the receive under way is for a control record
-  bool notifying_ = false;    // the send under way is closing_message()
+  msghdr* notice_ = nullptr;  // the closing_message() that is under way
 };
 
 }  // namespace ringside::net
