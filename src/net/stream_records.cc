@@ -97,8 +97,7 @@ void Stream::secured() {
     handler_.on_secured();
   if (state_ != State::open) return;
   if (!queue_.empty()) queued();
-  if (layer_->moving_ && layer_->own_bytes() == 0 && layer_->block_ == nullptr)
-    hand_over_sending();
+  if (layer_->moving_ && layer_->own_bytes() == 0 && layer_->block_ == nullptr) hand_over_sending();
 }
 
 // The peer's FIN (0), or an error. False: it is an error as of every stream.

@@ -94,6 +94,8 @@ Machine::Machine(FakeSys& system, const MachineOptions& options)
       ring(open(options)),
       buffers(make_buffers(options)),
       large(make_large(options)),
+      opened(make_opened(options)),
+      blocks(options.blocks),
       slices(options.slices),
       pipes(sys, options.pipes, 64),
       context{.ring = *ring,
@@ -101,7 +103,9 @@ Machine::Machine(FakeSys& system, const MachineOptions& options)
               .slices = slices,
               .sys = sys,
               .pipes = pipes,
-              .large = large.get()} {
+              .large = large.get(),
+              .opened = opened.get(),
+              .blocks = &blocks} {
   kernel.on_enter = [this](const ring::test::FakeKernel::Entered& entered,
                            const ring::test::FakeKernel::Take& take) {
     return submit(entered.to_submit, take);
@@ -127,6 +131,12 @@ std::unique_ptr<ring::BufferGroup> Machine::make_large(const MachineOptions& opt
   if (options.large_buffers == 0) return nullptr;
   return std::move(*ring::BufferGroup::create(*ring, large_group_id, options.large_buffers,
                                               options.large_buffer_bytes, true));
+}
+
+std::unique_ptr<ring::BufferGroup> Machine::make_opened(const MachineOptions& options) {
+  if (options.opened_buffers == 0) return nullptr;
+  return std::move(*ring::BufferGroup::create_private(*ring, options.opened_buffers,
+                                                      options.opened_buffer_bytes));
 }
 
 // The pieces of a message may be gone once it was submitted; what they point to may not.
@@ -277,6 +287,12 @@ bool Machine::tidy_one() {
   for (const Operation& operation : kernel.submitted) {
     if (operation.opcode == IORING_OP_CLOSE) {
       finish_close(operation.fd);
+      return true;
+    }
+    if (operation.opcode == IORING_OP_SEND || operation.opcode == IORING_OP_SENDMSG) {
+      if ((operation.op_flags & MSG_DONTWAIT) == 0) continue;
+      const Operation send = operation;
+      finish(send, static_cast<int>(text(send).size()));
       return true;
     }
     if (operation.opcode != IORING_OP_ASYNC_CANCEL) continue;

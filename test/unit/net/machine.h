@@ -82,6 +82,10 @@ struct MachineOptions {
   bool bundles = false;
   std::uint32_t large_buffers = 0;
   std::uint32_t large_buffer_bytes = 128;
+  // For streams with a record layer.
+  std::uint32_t opened_buffers = 0;
+  std::uint32_t opened_buffer_bytes = 64;
+  std::uint32_t blocks = 4;
 };
 
 class Machine {
@@ -143,14 +147,17 @@ class Machine {
   std::string leave_all(int fd);
 
   void finish_close(int fd);
-  // Answers every cancel, close as a kernel does, until none is left.
+  // Answers every cancel, every close and every send that does not wait as a kernel does, until
+  // none is left.
   void tidy();
 
   FakeSys& sys;
   ring::test::FakeKernel kernel;
   std::unique_ptr<ring::Ring> ring;
   std::unique_ptr<ring::BufferGroup> buffers;
-  std::unique_ptr<ring::BufferGroup> large;  // null: none were asked for
+  std::unique_ptr<ring::BufferGroup> large;   // null: none were asked for
+  std::unique_ptr<ring::BufferGroup> opened;  // likewise
+  RecordBlocks blocks;
   SlicePool slices;
   PipePool pipes;
   StreamContext context;
@@ -163,6 +170,7 @@ class Machine {
   std::unique_ptr<ring::Ring> open(const MachineOptions& options);
   std::unique_ptr<ring::BufferGroup> make_buffers(const MachineOptions& options);
   std::unique_ptr<ring::BufferGroup> make_large(const MachineOptions& options);
+  std::unique_ptr<ring::BufferGroup> make_opened(const MachineOptions& options);
   int submit(unsigned count, const ring::test::FakeKernel::Take& take);
   bool tidy_one();
   bool forget(const Operation& operation);

@@ -18,11 +18,18 @@ namespace ringside::net::test {
 class Recorder final : public StreamHandler {
  public:
   void on_connected() override { tell("connected"); }
+  void on_secured() override { tell("secured"); }
   void on_received(ring::Lease lease) override {
     std::string text(lease.bytes());
     marks.push_back(Piece(lease.share(0, lease.size())).mover());
     if (keep) kept.push_back(std::move(lease));
     tell("received " + text);
+  }
+  std::uint64_t opaque_bytes() override { return opaque; }
+  void on_piped(PipeBytes bytes) override {
+    const std::size_t size = bytes.size();
+    piped.push_back(std::move(bytes));
+    tell("piped " + std::to_string(size));
   }
   void on_end_of_stream() override { tell("end"); }
   void on_sent() override { tell("sent"); }
@@ -39,6 +46,8 @@ class Recorder final : public StreamHandler {
   bool keep = false;  // leases
   std::vector<ring::Lease> kept;
   std::vector<Mover> marks;  // how each piece came
+  std::uint64_t opaque = 0;  // what opaque_bytes() says
+  std::vector<PipeBytes> piped;
   std::function<void(const std::string&)> action;
 
  private:
@@ -61,12 +70,15 @@ class StreamTest : public testing::Test {
     handler_.action = nullptr;
     if (!stream_->closing()) stream_->close();
     handler_.kept.clear();
+    handler_.piped.clear();
     machine_.tidy();
     EXPECT_EQ(machine_.ring->attached(), 0U) << "it was not closed";
     EXPECT_TRUE(machine_.kernel.submitted.empty()) << "something is in flight";
     EXPECT_EQ(machine_.slices.in_use(), 0U);
     EXPECT_EQ(machine_.buffers->leased(), 0U);
     EXPECT_EQ(machine_.large == nullptr ? 0U : machine_.large->leased(), 0U);
+    EXPECT_EQ(machine_.opened == nullptr ? 0U : machine_.opened->leased(), 0U);
+    EXPECT_EQ(machine_.blocks.in_use(), 0U);
     EXPECT_EQ(sys_.open.size(), std::size_t{2} * machine_.pipes.pooled()) << "a descriptor is open";
   }
 
