@@ -116,6 +116,31 @@ def e2e(_: bool) -> Outcome:
     return outcome
 
 
+# The ways of test/support/modes.py in which everything that speaks HTTP/1.1 is tried again.
+TLS_MODES = ('client', 'client12', 'upstream')
+# End-to-end modules that do not depend on the way, nor on a program with a load or a screen of its own.
+CORE_MODULES = ('test_messages', 'test_streams', 'test_movers', 'test_balance', 'test_logs', 'test_life', 'test_limits',
+                'test_attacks')
+
+
+def core_patterns() -> list[str]:
+    return [argument for module in CORE_MODULES for argument in ('-k', f'e2e.{module}.')]
+
+
+def tls(_: bool) -> Outcome:
+    """The core's tests over TLS in user space."""
+    outcome = build('release')
+    good = []
+    for mode in TLS_MODES:
+        tests = python_tests(f'tls-{mode}', 'conformance', 'e2e', '-k', 'conformance.', *core_patterns(),
+                             env={'RINGSIDE_TEST_TLS': mode})
+        outcome.add(tests, f'{mode}.')
+        if tests.passed and not tests.failed:
+            good.append(mode)
+    outcome.facts['tls'] = ','.join(good) or 'no'
+    return outcome
+
+
 def soak(_: bool) -> Outcome:
     """The short form; the long one is test/soak/soak --minutes 30."""
     outcome = build('release')

@@ -5,20 +5,25 @@ from __future__ import annotations
 import re
 import sys
 
-from .builds import build, executables
+from .builds import CORE_MODULES, TLS_MODES, build, executables
 from .outcome import ROOT, Outcome, read_finished, read_gtest_output, read_runner_output, run
 
-# End-to-end modules that need no program with a load or a screen of its own: the lab has one slow CPU.
-E2E_MODULES = ('test_messages', 'test_streams', 'test_movers', 'test_balance', 'test_logs', 'test_life', 'test_limits',
-               'test_attacks', 'test_tls', 'test_tls_upstream')
-SECONDS = 900
+# With programs beside these modules that need no load or screen: the lab has one slow CPU.
+TLS_MODULES = ('test_tls', 'test_tls_upstream')
+# Over kernel TLS, which only the lab has.
+KTLS_MODULES = ('test_messages', 'test_streams', 'test_movers', 'test_limits')
+SECONDS = 1500
+
+
+def patterns(modules: tuple[str, ...]) -> str:
+    return ' '.join(f'-k e2e.{module}.' for module in modules)
 
 
 def script() -> str:
     """What runs inside. Every program runs, whatever the one before it said."""
     programs = [path for name, path in sorted(executables('build').items())
                 if name.startswith(('parity', 'unit-ring', 'unit-net', 'unit-tls', 'lab-'))]
-    modules = ' '.join(f'-k e2e.{module}.' for module in E2E_MODULES)
+    modules = patterns(CORE_MODULES + TLS_MODULES)
     # By default TCP may have an eighth of this small machine's memory, which a hundred slow readers fill.
     lines = ['failed=0', 'echo "lab kernel $(uname -r)"', 'echo 65536 98304 131072 > /proc/sys/net/ipv4/tcp_mem']
     for program in programs:
@@ -27,7 +32,13 @@ def script() -> str:
     lines += [
         'echo "@@ conformance"; /usr/bin/python3 test/support/runner.py -j 6 conformance || failed=1',
         f'echo "@@ e2e"; /usr/bin/python3 test/support/runner.py -j 3 e2e {modules} || failed=1',
-        'exit $failed']
+    ]
+    lines.append('cat /proc/net/tls_stat')
+    for mode in TLS_MODES:
+        lines.append(f'echo "@@ ktls.{mode}"; RINGSIDE_TEST_TLS={mode} /usr/bin/python3 test/support/runner.py -j 3 '
+                     f'e2e {patterns(KTLS_MODULES)} || failed=1')
+    # That it was the kernel that made the records.
+    lines += ['echo "@@@"; cat /proc/net/tls_stat', 'exit $failed']
     return '\n'.join(lines)
 
 
@@ -50,10 +61,16 @@ def lab(_: bool) -> Outcome:
             inside.failed.append(f'{name} (exit status {status})')
     for section in re.split(r'^@@ ', done.text, flags=re.M)[1:]:
         name = section.split('\n', 1)[0]
-        results = read_runner_output(section) if name in ('conformance', 'e2e') else read_gtest_output(section)
+        by_runner = name in ('conformance', 'e2e') or name.startswith('ktls.')
+        results = read_runner_output(section) if by_runner else read_gtest_output(section)
         if not results.count:
             inside.failed.append(f'{name} (no test ran)')
-        inside.add(results)
+        inside.add(results, f'{name}.' if name.startswith('ktls.') else '')
+    for way in ('TlsTxSw', 'TlsRxSw'):
+        before_and_after = [int(count) for count in re.findall(rf'^{way}\s+(\d+)$', done.text, re.M)]
+        if len(before_and_after) != 2 or before_and_after[0] >= before_and_after[1]:
+            inside.failed.append(f'ktls ({way}: no connection was handed to the kernel)')
+    outcome.facts['ktls'] = 'no' if any('ktls' in name for name in inside.failed) else 'lab'
     outcome.add(read_finished('lab', done, inside), 'lab.')
     kernel = re.search(r'^lab kernel (\d+\.\d+)', done.text, re.M)
     outcome.facts['lab'] = kernel.group(1) if kernel else 'no'

@@ -35,6 +35,7 @@ STAGES = (
     Stage('budgets', 'instructions and allocations a request, in the release build', builds.budgets, True),
     Stage('conformance', 'raw cases against the release build', builds.conformance, True),
     Stage('e2e', 'real peers against the release build', builds.e2e, True),
+    Stage('tls', 'raw cases and real peers again, over TLS', builds.tls, True),
     Stage('soak', 'full load and churn for half a minute: nothing fails or leaks', builds.soak, True),
     Stage('asan', 'ASan and UBSan: unit tests, simulation, corpora, raw cases', builds.asan, True),
     Stage('fuzz', 'each fuzzer for RINGSIDE_FUZZ_SECONDS (20)', builds.fuzz, False),
