@@ -33,10 +33,14 @@ for (let i = 0; i < {PICTURES}; ++i) {{
   picture.src = 'picture' + i + '.png';
 }}
 fetch('data.txt', {{method: 'GET'}}).then(r => r.text()).then(t => say('fetch', 'fetched ' + t.length));
+// The browser's virtual time stands still during a fetch, and not while a socket has something to say.
+let waiting = true;
+const wait = async () => {{ for (let i = 0; waiting && i < 5000; ++i) await fetch('tick.txt?' + i); }};
+wait();
 const socket = new WebSocket(location.protocol.replace('http', 'ws') + '//' + location.host + '/socket');
 socket.onmessage = event => {{
   if (event.data.startsWith('hello')) socket.send('from the browser');
-  else {{ say('socket', 'socket said ' + event.data); socket.close(); }}
+  else {{ waiting = false; say('socket', 'socket said ' + event.data); socket.close(); }}
 }};
 '''
 
@@ -64,6 +68,7 @@ class Browser(testcase.RingsideTest):
         (server.www / 'index.html').write_text(PAGE)
         (server.www / 'script.js').write_text(SCRIPT)
         (server.www / 'style.css').write_text('#style { color: rgb(1, 2, 3) }')
+        (server.www / 'tick.txt').write_text('tick')
         (server.www / 'data.txt').write_text('d' * 200000)
         for number in range(PICTURES):
             (server.www / f'picture{number}.png').write_bytes(png(64))
