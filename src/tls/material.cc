@@ -9,7 +9,8 @@ namespace ringside::tls {
 namespace {
 
 // HTTP/2 comes with the sessions that speak it.
-const std::vector<std::string> protocols = {"http/1.1"};
+const std::vector<std::string> protocols_served = {"http/1.1", "http/1.0"};
+const std::vector<std::string> protocols_spoken = {"http/1.1"};
 
 bool speaks_tls(const config::Upstream& upstream) {
   return std::ranges::any_of(upstream.servers, &config::UpstreamServer::tls);
@@ -22,7 +23,7 @@ bool may_hand_over(config::KernelTls wish, const KernelSupport& kernel) {
 std::expected<std::unique_ptr<ServerContext>, std::string> make_server(
     const Material::Entry& entry, const KernelSupport& kernel) {
   return ServerContext::make(entry.credentials, entry.tickets,
-                             {.protocols = protocols,
+                             {.protocols = protocols_served,
                               .kernel_tls = may_hand_over(entry.credentials->config.ktls, kernel)});
 }
 
@@ -31,7 +32,7 @@ std::expected<std::unique_ptr<ClientContext>, std::string> make_client(
     const KernelSupport& kernel) {
   return ClientContext::make(
       upstream.tls, upstream.name, std::move(trust),
-      {.protocols = protocols, .kernel_tls = may_hand_over(upstream.tls.ktls, kernel)});
+      {.protocols = protocols_spoken, .kernel_tls = may_hand_over(upstream.tls.ktls, kernel)});
 }
 
 std::expected<std::shared_ptr<TicketKeys>, std::string> make_tickets(const Credentials& credentials,
