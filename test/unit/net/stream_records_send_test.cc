@@ -93,7 +93,8 @@ TEST_F(StreamRecordsSendTest, a_send_that_is_to_be_tried_again_sends_the_same) {
 TEST_F(StreamRecordsSendTest, a_send_that_fails_drops_all) {
   establish();
   layer_.records_a_seal = 1;
-  send(std::string(150, 'x'));
+  const std::string text(150, 'x');  // only looked at
+  send(text);
   machine_.settle();
   machine_.finish(machine_.look_send(fd_), -EPIPE);
   EXPECT_EQ(handler_.news(), (News{send_failed}));
