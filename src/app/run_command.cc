@@ -78,7 +78,7 @@ std::vector<proxy::AccessSink*> access_sinks(control::LogWriter& log, unsigned r
   return sinks;
 }
 
-std::vector<Chore> chores(const config::SnapshotRef& snapshot, proxy::RuntimeRef runtime,
+std::vector<Chore> chores(const config::SnapshotRef& snapshot, const proxy::RuntimeRef& runtime,
                           RingThreads& rings, unsigned count, base::Logger& logger) {
   if (snapshot->tls.empty()) return {};
   auto publish = [snapshot, &rings, count, runtime](std::shared_ptr<const tls::Material> material) {

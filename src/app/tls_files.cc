@@ -51,27 +51,27 @@ TlsFiles::TlsFiles(config::SnapshotRef snapshot, std::shared_ptr<const tls::Mate
 void TlsFiles::look() {
   for (std::size_t entry = 0; entry < watchers_.size(); ++entry) {
     look_at(entry);
-    if (const auto& keys = material_->entries[entry].tickets)
-      change_tickets(*keys, snapshot_->tls[entry]);
+    const auto& keys = material_->entries[entry].tickets;
+    if (keys && keys->rotate(steady_ms())) log(base::LogLevel::info, entry, "new ticket key");
   }
 }
 
 void TlsFiles::look_at(std::size_t entry) {
-  const std::string title = "[tls." + snapshot_->tls[entry].name + "]";
   tls::CredentialsWatcher::Report report = watchers_[entry].poll(std::time(nullptr));
   for (const std::string& warning : report.warnings)
-    logger_.log(base::LogLevel::warn, "tls", title + ": " + warning);
+    log(base::LogLevel::warn, entry, warning);
   for (const std::string& error : report.errors)
-    logger_.log(base::LogLevel::error, "tls", title + ": " + error + "; the files of before stay");
+    log(base::LogLevel::error, entry, error + "; the files of before stay");
   if (report.outcome != tls::CredentialsWatcher::Outcome::replaced) return;
   material_ = tls::with_credentials(*material_, entry, watchers_[entry].current());
   publish_(material_);
-  logger_.log(base::LogLevel::info, "tls", title + ": changed files are in use");
+  log(base::LogLevel::info, entry, "changed files are in use");
 }
 
-void TlsFiles::change_tickets(tls::TicketKeys& keys, const config::Tls& config) {
-  if (keys.rotate(steady_ms()))
-    logger_.log(base::LogLevel::info, "tls", "[tls." + config.name + "]: new ticket key");
+void TlsFiles::log(base::LogLevel level, std::size_t entry, std::string_view what) {
+  std::string text = "[tls.";
+  text.append(snapshot_->tls[entry].name).append("]: ").append(what);
+  logger_.log(level, "tls", text);
 }
 
 }  // namespace ringside::app

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ringside/base/logger.h"
@@ -38,7 +39,7 @@ class TlsFiles {
 
  private:
   void look_at(std::size_t entry);
-  void change_tickets(tls::TicketKeys& keys, const config::Tls& config);
+  void log(base::LogLevel level, std::size_t entry, std::string_view what);
 
   config::SnapshotRef snapshot_;
   std::shared_ptr<const tls::Material> material_;

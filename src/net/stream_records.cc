@@ -71,7 +71,7 @@ void Stream::open_records() {
     if (opened.plaintext != 0 && state_ == State::open && !releasing_) {
       room.truncate(opened.plaintext);
       room.set_mark(static_cast<std::uint8_t>(Mover::copy));
-      handler_.on_received(std::move(room));
+      handler_.on_received(std::exchange(room, {}));
     }
     if (opened.status == RecordLayer::Status::ended) return records_ended();
     if (opened.status == RecordLayer::Status::failed) return records_failed();
