@@ -112,8 +112,10 @@ void Stream::arm_receive() {
   armed_large_ = armed_singly_ && receive_into_large();
   if (armed_large_) return;
   if (armed_singly_) {
+    // What comes while the kernel may take over must be opened whole before it does.
+    const bool several = context_.bundles && (layer_ == nullptr || !layer_->moving_);
     return context_.ring.receive_bundle(*this, kind_receive, fd_, context_.buffers,
-                                        context_.bundles ? share_of_buffers() : 1, !more_to_read_);
+                                        several ? share_of_buffers() : 1, !more_to_read_);
   }
   context_.ring.receive_multishot(*this, kind_receive, fd_, context_.buffers);
 }
