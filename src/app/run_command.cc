@@ -80,7 +80,8 @@ std::vector<proxy::AccessSink*> access_sinks(control::LogWriter& log, unsigned r
 
 std::vector<Chore> chores(const config::SnapshotRef& snapshot, const proxy::RuntimeRef& runtime,
                           RingThreads& rings, unsigned count, base::Logger& logger) {
-  if (snapshot->tls.empty()) return {};
+  // An entry that nothing uses is not loaded, so there is nothing to look after.
+  if (runtime->material == nullptr || snapshot->tls.empty()) return {};
   auto publish = [snapshot, &rings, count, runtime](std::shared_ptr<const tls::Material> material) {
     rings.request_swap(std::make_shared<const proxy::Runtime>(snapshot, count, runtime.get(),
                                                               std::move(material)));

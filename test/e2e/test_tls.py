@@ -9,7 +9,7 @@ import ssl
 import subprocess
 import tempfile
 
-from support import certificates, client, testcase, upstream, wire
+from support import certificates, client, proxy, testcase, upstream, wire
 from support.limits import limit
 
 REQUEST = b'GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n'
@@ -457,6 +457,11 @@ class Reload(TlsTest):
         with socket.create_connection(('127.0.0.1', ringside.port), 10) as plain:
             with context.wrap_socket(plain, server_hostname='a.test') as peer:
                 return (peer.getpeercert() or {})['serialNumber']
+
+    def test_an_entry_that_nothing_uses_is_left_alone(self) -> None:
+        server = self.start_upstream()
+        ringside = self.start_ringside(proxy.proxy_config([server.address]) + '[tls.spare]\n' + self.lines())
+        self.assertEqual(client.request(ringside.port).status, 200)
 
     def test_a_renewed_certificate_is_taken_up(self) -> None:
         ringside, _ = self.start_tls(server='rings = 2')
