@@ -490,7 +490,7 @@ void Stream::close(bool reset) {
 }
 
 void Stream::release() {
-  assert(state_ == State::open && drained() && !sending_);
+  assert(state_ == State::open && layer_ == nullptr && drained() && !sending_);
   releasing_ = true;
   parked_ = true;
   if (receive_ == Receive::armed) cancel_receive();

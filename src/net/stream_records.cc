@@ -53,7 +53,7 @@ void Stream::received_record(ring::Lease lease) {
 void Stream::open_records() {
   RecordLayer& layer = *layer_;
   ring::Lease room;
-  while (state_ == State::open && !releasing_ && !layer.blocked_ && !layer.failed_) {
+  while (state_ == State::open && !layer.blocked_ && !layer.failed_) {
     const Slice* front = layer.unopened_.front();
     if (front == nullptr && !layer.more_) {
       if (std::exchange(layer.over_, false)) receive_failed(layer.over_result_);
@@ -68,7 +68,7 @@ void Stream::open_records() {
     layer.more_ = opened.status == RecordLayer::Status::more;
     if (layer.own_bytes() != 0) queued();
     if (opened.secured) secured();
-    if (opened.plaintext != 0 && state_ == State::open && !releasing_) {
+    if (opened.plaintext != 0 && state_ == State::open) {
       room.truncate(opened.plaintext);
       room.set_mark(static_cast<std::uint8_t>(Mover::copy));
       handler_.on_received(std::exchange(room, {}));
@@ -125,7 +125,6 @@ void Stream::records_ended() {
   if (state_ != State::open || ended_) return;
   ended_ = true;
   layer_->unopened_.clear();
-  if (releasing_) return close();
   handler_.on_end_of_stream();
 }
 
@@ -135,7 +134,6 @@ void Stream::records_failed() {
   layer_->unopened_.clear();
   // It never leaves. (Under the kernel's records it does.)
   if (sends_records()) queue_.clear();
-  if (releasing_) return close();
   handler_.on_failed({base::ErrorCode::insecure}, Direction::receive);
 }
 

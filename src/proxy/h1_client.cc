@@ -13,8 +13,6 @@ using http::ParseState;
 namespace {
 // Bodies from this size on are received one buffer a turn.
 constexpr std::uint64_t bulk_bytes_min = 64 * 1024;
-// An idle connection that has not been used for so long gives back what it can.
-constexpr base::Millis rest_after_ms = 1'000;
 constexpr http::HeadLimits trailer_limits{
     .line_bytes_max = 8192, .head_bytes_max = 16384, .fields_max = 64};
 }  // namespace
@@ -495,18 +493,8 @@ void H1Client::exchange_over(Afterwards afterwards) {
   }
   if (stream_.closing()) return;
   reading_ = Reading::head;
-  arm_keep_alive();
+  arm(idle_time_.begin(timeouts().keep_alive_ms, channel_ != nullptr));
   read_input();
-}
-
-void H1Client::arm_keep_alive() {
-  base::Millis limit = timeouts().keep_alive_ms;
-  rest_ms_ = 0;
-  if (channel_ != nullptr && limit > rest_after_ms) {
-    rest_ms_ = limit - rest_after_ms;
-    limit = rest_after_ms;
-  }
-  arm(limit);
 }
 
 // Closing with unread bytes would make the kernel send RST, and that may overtake our last answer
@@ -514,7 +502,7 @@ void H1Client::arm_keep_alive() {
 void H1Client::linger() {
   if (ended_) return close(false);
   lingering_ = true;
-  rest_ms_ = 0;
+  idle_time_.forget();
   reading_ = Reading::dropped;
   input_.clear();
   stream_.finish_sending();
@@ -524,7 +512,7 @@ void H1Client::linger() {
 
 void H1Client::drain(base::Millis grace_ms) {
   last_request_ = true;
-  rest_ms_ = 0;
+  idle_time_.forget();
   if (exchange_ == nullptr && !lingering_ && !stream_.closing()) arm(grace_ms);
 }
 
@@ -542,18 +530,22 @@ void H1Client::timed_out(void* self) {
 }
 
 void H1Client::on_timeout() {
-  if (exchange_ == nullptr && rest_ms_ != 0) {
-    stream_.rest();
-    return arm(std::exchange(rest_ms_, 0));
-  }
-  // A request that is on its way now would make the kernel reset the connection, and what the
-  // client has not got yet would be lost.
-  if (exchange_ == nullptr)
-    return lingering_ || bytes_delivered() == stream_.bytes_sent() ? close(false) : linger();
+  if (exchange_ == nullptr) return idle_timeout();
   if (reading_ != Reading::head) return;
   reading_ = Reading::dropped;
   input_.clear();
   exchange_->on_head_timeout();
+}
+
+void H1Client::idle_timeout() {
+  if (const base::Millis left = idle_time_.go_on(); left != 0) {
+    stream_.rest();
+    return arm(left);
+  }
+  // A request that is on its way now would make the kernel reset the connection, and what the
+  // client has not got yet would be lost.
+  if (lingering_ || bytes_delivered() == stream_.bytes_sent()) return close(false);
+  linger();
 }
 
 void H1Client::close(bool reset) {

@@ -8,6 +8,7 @@
 #include "ringside/base/timer_wheel.h"
 #include "ringside/http/gather.h"
 #include "ringside/http/parser.h"
+#include "ringside/net/idle_time.h"
 #include "ringside/net/slice.h"
 #include "ringside/net/stream.h"
 #include "ringside/ring/ring.h"
@@ -94,12 +95,12 @@ class H1Client final : public ClientSession,
   T* make(Args&&... args);
   bool secure();
   void on_insecure();
-  void arm_keep_alive();
   void find_address();
   void close(bool reset);
   void linger();
   static void timed_out(void* self);
   void on_timeout();
+  void idle_timeout();
   void arm(base::Millis delay_ms);
   const config::Timeouts& timeouts() const { return context_.runtime->snapshot().timeouts; }
 
@@ -108,7 +109,7 @@ class H1Client final : public ClientSession,
   tls::Channel* channel_ = nullptr;  // null: clear text
   net::SliceQueue input_;
   base::Timer timer_;
-  base::Millis rest_ms_ = 0;  // how long it may stay idle after it has given memory back
+  net::IdleTime idle_time_;
   Exchange* exchange_ = nullptr;
   // In the exchange's arena.
   http::RequestParser* parser_ = nullptr;

@@ -15,11 +15,6 @@ using base::Origin;
 using base::Retry;
 using http::ParseState;
 
-namespace {
-// An idle connection that has not been used for so long gives back what it can.
-constexpr base::Millis rest_after_ms = 1'000;
-}  // namespace
-
 H1Session::H1Session(Pools& pools, ServerPool& server)
     : pools_(pools),
       server_(server),
@@ -86,10 +81,9 @@ void H1Session::timed_out(void* self) {
     session.fail_waiter({ErrorCode::timed_out, Origin::upstream, Retry::yes});
     return;
   }
-  if (session.rest_ms_ != 0) {
+  if (const base::Millis left = session.idle_time_.go_on(); left != 0) {
     session.stream_.rest();
-    session.pools_.streams_.ring.timers().arm(session.timer_, std::exchange(session.rest_ms_, 0));
-    return;
+    return session.pools_.streams_.ring.timers().arm(session.timer_, left);
   }
   session.close(false);  // idle for too long
 }
@@ -97,12 +91,7 @@ void H1Session::timed_out(void* self) {
 void H1Session::rest(base::Millis timeout_ms) {
   state_ = State::idle;
   stream_.resume();  // to hear of the server's FIN at once
-  rest_ms_ = 0;
-  if (channel_ != nullptr && timeout_ms > rest_after_ms) {
-    rest_ms_ = timeout_ms - rest_after_ms;
-    timeout_ms = rest_after_ms;
-  }
-  pools_.streams_.ring.timers().arm(timer_, timeout_ms);
+  pools_.streams_.ring.timers().arm(timer_, idle_time_.begin(timeout_ms, channel_ != nullptr));
 }
 
 void H1Session::wake() {

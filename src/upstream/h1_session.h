@@ -8,6 +8,7 @@
 #include "ringside/base/timer_wheel.h"
 #include "ringside/http/gather.h"
 #include "ringside/http/parser.h"
+#include "ringside/net/idle_time.h"
 #include "ringside/net/stream.h"
 #include "ringside/tls/channel.h"
 #include "ringside/upstream/pools.h"
@@ -113,7 +114,7 @@ class H1Session final : public Session,
   net::Stream stream_;
   tls::Channel* channel_ = nullptr;  // null: clear text
   base::Timer timer_;
-  base::Millis rest_ms_ = 0;  // how long it may stay idle after it has given memory back
+  net::IdleTime idle_time_;
   Waiter* waiter_ = nullptr;
   ResponseHandler* handler_ = nullptr;
   base::Arena* arena_ = nullptr;

@@ -179,7 +179,8 @@ class Stream final : public ring::Completer,
   // closed. With `reset` the peer sees RST instead of FIN: it must not take what it got for whole.
   void close(bool reset = false);
   // For lending: stops receiving and gives the descriptor away through on_released. Only when
-  // idle(). Should something arrive meanwhile the stream closes instead (on_closed).
+  // idle(), and without a record layer, of which half is here. Should something arrive meanwhile
+  // the stream closes instead (on_closed).
   void release();
 
   int descriptor() const { return fd_; }
