@@ -144,7 +144,8 @@ void Pools::look_again(Waiter& waiter) {
 
 bool Pools::start(Waiter& waiter, ServerPool& server) {
   if (use_idle(waiter, server)) return true;
-  if (borrow(waiter, server)) return true;
+  // TLS cannot move, and asking for it costs the other ring a connection: so only without a place.
+  if (!server.shared->config().tls && borrow(waiter, server)) return true;
   if (!server.shared->open_place()) return false;
   connect(waiter, server);
   return true;
@@ -269,10 +270,12 @@ void Pools::became_idle(H1Session& session) {
   server.idle.push_front(session);
   server.idle_changed(+1);
   serve_queue(server);
-  if (server.idle_count == 0 || !session.lendable()) return;
+  if (server.idle_count == 0 || !(session.lendable() || session.secured())) return;
   if (session.base::ListHook<H1Session>::linked()) {
     unsigned ring = ring_with_waiter(server);
     if (ring == options_.ring_index) return;
+    // Its place is all that the other ring can have of it.
+    if (session.secured()) return session.close(false);
     session.base::ListHook<H1Session>::unlink();
     server.idle_changed(-1);
     session.release_to(ring, 0);
