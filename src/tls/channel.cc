@@ -62,7 +62,7 @@ bool Channel::connect(std::shared_ptr<ClientContext> context, std::string_view h
 std::string Channel::failure_text() const {
   if (refused_)
     return "ktls = \"require\", but not for this connection: " +
-           std::string(describe(handoff_.refusal()));
+           std::string(describe(attached_ ? handoff_.refusal() : Refusal::kernel));
   return describe(kernel_failure_ ? kernel_failure_ : engine_.failure());
 }
 
@@ -119,7 +119,7 @@ void Channel::note_move() {
 
 // After the peer's FIN it would fail, so at once.
 void Channel::on_socket(net::SysPort& sys, int fd) {
-  if (wanted_) wanted_ = attach_kernel_tls(sys, fd) == 0;
+  if (wanted_) wanted_ = attached_ = attach_kernel_tls(sys, fd) == 0;
   note_move();
 }
 

@@ -82,6 +82,7 @@ class Channel final : public net::RecordLayer {
   std::string_view clear_text_;  // for a client that speaks HTTP in clear
   Version version_ = Version::tls13;
   bool wanted_ = false;    // that the kernel takes over
+  bool attached_ = false;  // to the kernel's protocol
   bool required_ = false;  // or the connection fails
   bool refused_ = false;   // it cannot, and was required
   bool close_read_ = false;
