@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,12 +30,7 @@ sigset_t handled_signals() {
 class ControlLoop {
  public:
   ControlLoop(RingThreads& rings, control::LogWriter& log, std::vector<Chore> chores)
-      : rings_(rings), log_(log) {
-    for (Chore& chore : chores) {
-      const auto interval = std::chrono::milliseconds(chore.interval_ms);
-      chores_.push_back({std::move(chore), Clock::now() + interval});
-    }
-  }
+      : rings_(rings), log_(log), chores_(std::move(chores), Clock::now()) {}
 
   bool run(int signals) {
     pollfd entries[] = {{signals, POLLIN, 0},
@@ -43,7 +39,7 @@ class ControlLoop {
     while (!rings_.finished()) {
       ::poll(entries, std::size(entries), wait_ms());
       take_signals(signals);
-      do_chores();
+      chores_.run(Clock::now());
       log_.flush();
     }
     return requests_ > 0;
@@ -51,28 +47,14 @@ class ControlLoop {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Due {
-    Chore chore;
-    Clock::time_point at;
-  };
 
   // Until the log or a chore wants attention; -1: neither does.
   int wait_ms() const {
-    auto wait = std::chrono::milliseconds(log_.wait_ms());
-    for (const Due& due : chores_) {
-      const auto left =
-          std::max(std::chrono::ceil<std::chrono::milliseconds>(due.at - Clock::now()), {});
-      wait = wait.count() < 0 ? left : std::min(wait, left);
-    }
-    return static_cast<int>(wait.count());
-  }
-
-  void do_chores() {
-    for (Due& due : chores_) {
-      if (Clock::now() < due.at) continue;
-      due.chore.run();
-      due.at = Clock::now() + std::chrono::milliseconds(due.chore.interval_ms);
-    }
+    const int log = log_.wait_ms();
+    const std::optional<std::chrono::milliseconds> chore = chores_.wait(Clock::now());
+    if (!chore) return log;
+    const int chore_ms = static_cast<int>(chore->count());
+    return log < 0 ? chore_ms : std::min(log, chore_ms);
   }
 
   void take_signals(int signals) {
@@ -118,7 +100,7 @@ class ControlLoop {
 
   RingThreads& rings_;
   control::LogWriter& log_;
-  std::vector<Due> chores_;
+  Chores chores_;
   unsigned requests_ = 0;  // to end
 };
 

@@ -1,11 +1,11 @@
 // What the main thread does while the rings serve.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "ringside/control/log_writer.h"
 
+#include "chores.h"
 #include "ring_threads.h"
 
 namespace ringside::app {
@@ -14,12 +14,6 @@ namespace ringside::app {
 // that every thread inherits that; and before clients can take the last descriptor. Returns the
 // descriptor, or -1 with errno.
 int block_signals();
-
-// Something to be done again and again.
-struct Chore {
-  unsigned interval_ms = 1'000;
-  std::function<void()> run;
-};
 
 // Waits for signals, writes logs and does chores, until all rings have finished. True: they did
 // because they were told to.
