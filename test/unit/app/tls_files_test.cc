@@ -2,6 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../tls/authority.h"
+
 namespace ringside::app {
 namespace {
 
@@ -68,6 +77,106 @@ TEST(TlsFiles, AnUpstreamsFilesAreTriedToo) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "[upstream.app.tls]: /nowhere/ca.pem cannot be read: No such file or directory\n"
             "[upstream.app.tls]: /nowhere/c.pem cannot be read: No such file or directory\n");
+}
+
+// ---- files that change
+
+struct Log final : base::Logger {
+  void log(base::LogLevel level, std::string_view, std::string_view text) override {
+    lines.push_back((level == base::LogLevel::error ? "error: " : "") + std::string(text));
+  }
+  std::vector<std::string> news() { return std::exchange(lines, {}); }
+  std::vector<std::string> lines;
+};
+using Lines = std::vector<std::string>;
+
+class TlsFilesTest : public testing::Test {
+ protected:
+  TlsFilesTest() {
+    auto snapshot = std::make_shared<config::Snapshot>();
+    snapshot->tls.resize(2);
+    snapshot->tls[0].name = "a";
+    snapshot->tls[1].name = "b";
+    for (config::Tls& tls : snapshot->tls)
+      tls.certificates.push_back(issue(tls.name, "one"));
+    snapshot_ = snapshot;
+  }
+
+  config::TlsCertificate issue(const std::string& file, const std::string& name) {
+    return folder_.files(file, tls::test::issue({.common_name = name}));
+  }
+  void start() {
+    const auto loaded = tls::load_material(*snapshot_, std::time(nullptr), 0, {});
+    ASSERT_NE(loaded.material, nullptr);
+    first_ = loaded.material;
+    files_ = std::make_unique<TlsFiles>(
+        snapshot_, loaded.material, log_,
+        [this](std::shared_ptr<const tls::Material> material) { published_.push_back(material); });
+  }
+
+  tls::test::Folder folder_;
+  Log log_;
+  config::SnapshotRef snapshot_;
+  std::shared_ptr<const tls::Material> first_;
+  std::vector<std::shared_ptr<const tls::Material>> published_;
+  std::unique_ptr<TlsFiles> files_;
+};
+
+TEST_F(TlsFilesTest, ThatDoNotChangeAreLeftAlone) {
+  start();
+  files_->look();
+  files_->look();
+  EXPECT_TRUE(published_.empty());
+  EXPECT_EQ(log_.news(), Lines());
+}
+
+TEST_F(TlsFilesTest, ThatChangeAreUsedFromThenOn) {
+  start();
+  issue("b", "two");
+  files_->look();
+  EXPECT_EQ(log_.news(), (Lines{"[tls.b]: changed files are in use"}));
+  ASSERT_EQ(published_.size(), 1U);
+  EXPECT_EQ(published_[0]->entries[0].credentials, first_->entries[0].credentials);
+  EXPECT_NE(published_[0]->entries[1].credentials, first_->entries[1].credentials);
+  files_->look();
+  EXPECT_EQ(published_.size(), 1U);
+  // The next change is on top of this one.
+  issue("a", "three");
+  files_->look();
+  ASSERT_EQ(published_.size(), 2U);
+  EXPECT_EQ(published_[1]->entries[1].credentials, published_[0]->entries[1].credentials);
+  EXPECT_NE(published_[1]->entries[0].credentials, published_[0]->entries[0].credentials);
+}
+
+TEST_F(TlsFilesTest, ThatAreNotGoodAreComplainedAboutOnceAndThoseOfBeforeStay) {
+  start();
+  const std::string certificate = snapshot_->tls[1].certificates[0].cert;
+  folder_.write(certificate.substr(certificate.rfind('/') + 1), "nonsense");
+  files_->look();
+  const Lines said = log_.news();
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_TRUE(said[0].starts_with("error: [tls.b]: " + certificate)) << said[0];
+  EXPECT_TRUE(said[0].ends_with("; the files of before stay")) << said[0];
+  files_->look();
+  EXPECT_EQ(log_.news(), Lines());
+  EXPECT_TRUE(published_.empty());
+  issue("b", "two");
+  files_->look();
+  EXPECT_EQ(log_.news(), (Lines{"[tls.b]: changed files are in use"}));
+  EXPECT_EQ(published_.size(), 1U);
+}
+
+TEST_F(TlsFilesTest, TicketKeysChangeWhenTheirTimeIsOver) {
+  auto snapshot = std::make_shared<config::Snapshot>(*snapshot_);
+  snapshot->tls[0].ticket_rotation_ms = 0;  // always
+  snapshot->tls[1].tickets = false;
+  snapshot_ = snapshot;
+  start();
+  const auto before = first_->entries[0].tickets->current();
+  files_->look();
+  EXPECT_EQ(log_.news(), (Lines{"[tls.a]: new ticket key"}));
+  EXPECT_NE(before.name, first_->entries[0].tickets->current().name);
+  EXPECT_TRUE(published_.empty()) << "contexts look at them each time";
 }
 
 }  // namespace
