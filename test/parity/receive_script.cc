@@ -135,6 +135,58 @@ TEST_P(Parity, armed_receive_survives_an_empty_group) {
     close(fd);
 }
 
+// Up to the end of a record and no further.
+TEST_P(Parity, receive_may_be_limited) {
+  Pair pair = connect_pair();
+  send_all(pair.client, "hello");
+  Recorder recorder(ring(), group_.get());
+  ring().receive_exactly(recorder, kind_receive, pair.server, *group_, 2);
+  EXPECT_EQ(await(recorder, kind_receive), received("he", false));
+  ring().receive_exactly(recorder, kind_receive, pair.server, *group_, 2 * buffer_bytes);
+  EXPECT_EQ(await(recorder, kind_receive), received("llo", false));
+  ring().receive_exactly(recorder, kind_receive, pair.server, *group_, 1);
+  settle();
+  EXPECT_EQ(recorder.pending(kind_receive), 0U);
+  send_all(pair.client, "!?");
+  EXPECT_EQ(await(recorder, kind_receive), received("!", false));
+  shutdown(pair.client, SHUT_WR);
+  ring().receive_exactly(recorder, kind_receive, pair.server, *group_, 5);
+  EXPECT_EQ(await(recorder, kind_receive), received("?", false));
+  ring().receive_exactly(recorder, kind_receive, pair.server, *group_, 5);
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, 0));
+  close(pair.client);
+  close(pair.server);
+}
+
+TEST_P(Parity, message_is_received_into_its_own_memory) {
+  Pair pair = connect_pair();
+  Recorder recorder(ring());
+  char bytes[8] = {};
+  iovec piece{.iov_base = bytes, .iov_len = 4};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  ring().receive_message(recorder, kind_receive, pair.server, &message);
+  settle();
+  EXPECT_EQ(recorder.pending(kind_receive), 0U);
+  send_all(pair.client, "hello");
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, 4));
+  EXPECT_EQ(std::string_view(bytes, 5), std::string_view("hell\0", 5));
+  ring().receive_message(recorder, kind_receive, pair.server, &message);
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, 1));
+  EXPECT_EQ(bytes[0], 'o');
+  ring().receive_message(recorder, kind_receive, pair.server, &message);
+  settle();
+  ring().cancel(recorder, kind_receive, kind_cancel);
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, -ECANCELED));
+  EXPECT_EQ(await(recorder, kind_cancel), event(kind_cancel, 0));
+  shutdown(pair.client, SHUT_WR);
+  ring().receive_message(recorder, kind_receive, pair.server, &message);
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, 0));
+  close(pair.client);
+  close(pair.server);
+}
+
 TEST_P(Parity, single_receive_takes_what_is_there) {
   Pair pair = connect_pair();
   send_all(pair.client, "hello");

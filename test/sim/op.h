@@ -24,7 +24,7 @@ struct Op {
   SimRing* ring = nullptr;
   io_uring_sqe sqe{};  // a copy: IORING_FEAT_SUBMIT_STABLE
   std::shared_ptr<File> file;
-  std::vector<iovec> pieces;   // of a send, copied at submission
+  std::vector<iovec> pieces;   // of a send or message, copied at submission
   net::Address address;        // of a connect, likewise
   std::size_t done_bytes = 0;  // with MSG_WAITALL
   std::shared_ptr<void> hold;  // of a zero-copy send: ends in the notification

@@ -55,6 +55,11 @@ struct Target {
 // Chooses where a receive goes. False: no buffer.
 bool choose(SimRing& ring, const Op& op, Target* out) {
   if (!op.selects_buffer()) {
+    if (op.sqe.opcode == IORING_OP_RECVMSG) {
+      const iovec& piece = op.pieces.front();  // one is all that anybody asks for
+      *out = {static_cast<char*>(piece.iov_base), piece.iov_len, false, 0, 0};
+      return true;
+    }
     *out = {pointer<char>(op.sqe.addr) + op.done_bytes, op.sqe.len - op.done_bytes, false, 0, 0};
     return true;
   }
@@ -391,6 +396,7 @@ int prepare(SimRing& ring, Op& op) {
       op.pieces.push_back({pointer<void>(op.sqe.addr), op.sqe.len});
       return prepare_zero_copy(ring, op);
     case IORING_OP_SENDMSG:
+    case IORING_OP_RECVMSG:
       capture_message(op);
       return 0;
     case IORING_OP_CONNECT:
@@ -419,6 +425,7 @@ int prepare(SimRing& ring, Op& op) {
 void attempt(SimRing& ring, Op& op) {
   switch (op.sqe.opcode) {
     case IORING_OP_RECV:
+    case IORING_OP_RECVMSG:
       return receive(ring, op);
     case IORING_OP_SEND:
     case IORING_OP_SEND_ZC:

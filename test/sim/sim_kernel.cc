@@ -21,6 +21,7 @@ bool supported(unsigned opcode, const KernelAbilities& abilities) {
     case IORING_OP_RECV:
     case IORING_OP_SEND:
     case IORING_OP_SENDMSG:
+    case IORING_OP_RECVMSG:
     case IORING_OP_CONNECT:
     case IORING_OP_CLOSE:
     case IORING_OP_POLL_ADD:

@@ -1,10 +1,13 @@
 // Deferred work, gathered messages, and what each operation puts into its entry.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <vector>
 
+#include "ringside/ring/buffer_group.h"
 #include "ringside/ring/ring.h"
 
 #include "fake_kernel.h"
@@ -196,6 +199,48 @@ TEST_F(OperationsTest, operations_say_what_they_should) {
   EXPECT_EQ(sqe.fd, 44);
   EXPECT_EQ(sqe.off, 77U | unsolicited);
   EXPECT_EQ(sqe.len, 5U);
+}
+
+TEST_F(OperationsTest, a_receive_may_be_limited_to_less_than_a_buffer) {
+  auto group = std::move(*BufferGroup::create(*ring_, 3, 8, 64, false));
+  for (const std::uint32_t bytes : {1U, 63U, 64U, 65U}) {
+    Owner owner(*ring_);
+    ring_->receive_exactly(owner, 1, 40, *group, bytes);
+    submit();
+    const FakeKernel::Submitted sqe = kernel_.next_submitted();
+    EXPECT_EQ(sqe.opcode, IORING_OP_RECV);
+    EXPECT_EQ(sqe.fd, 40);
+    EXPECT_EQ(sqe.len, std::min(bytes, 64U)) << "into one buffer";
+    EXPECT_EQ(sqe.flags, IOSQE_BUFFER_SELECT);
+    EXPECT_EQ(sqe.ioprio, 0) << "once";
+    EXPECT_EQ(sqe.buf_index, 3);
+    const io_uring_buf* buffer = kernel_.pick_buffer(3);
+    ASSERT_NE(buffer, nullptr);
+    kernel_.complete(sqe.user_data, 1,
+                     IORING_CQE_F_BUFFER | unsigned{buffer->bid} << IORING_CQE_BUFFER_SHIFT);
+    owner.action = [&](std::uint8_t, const Completion& completion) {
+      EXPECT_EQ(group->take(completion).size(), 1U);
+    };
+    ring_->run_once(0);
+    EXPECT_EQ(owner.seen, (std::vector<Owner::Seen>{{1, 1}}));
+  }
+  EXPECT_EQ(group->leased(), 0U);
+}
+
+TEST_F(OperationsTest, a_message_is_received_where_it_says) {
+  Owner owner(*ring_);
+  msghdr message{};
+  ring_->receive_message(owner, 2, 40, &message);
+  submit();
+  const FakeKernel::Submitted sqe = kernel_.next_submitted();
+  EXPECT_EQ(sqe.opcode, IORING_OP_RECVMSG);
+  EXPECT_EQ(sqe.fd, 40);
+  EXPECT_EQ(sqe.addr, reinterpret_cast<std::uint64_t>(&message));
+  EXPECT_EQ(sqe.flags, 0);
+  EXPECT_EQ(sqe.op_flags, 0U);
+  kernel_.complete(sqe.user_data, 5);
+  ring_->run_once(0);
+  EXPECT_EQ(owner.seen, (std::vector<Owner::Seen>{{2, 5}}));
 }
 
 TEST_F(OperationsTest, reports_copies_only_where_the_kernel_knows_the_flag) {
