@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "ringside/ring/mailbox.h"
+#include "ringside/tls/channel.h"
+#include "ringside/tls/material.h"
 #include "ringside/upstream/peers.h"
 
 #include "pools_fixture.h"
@@ -18,11 +20,18 @@ namespace ringside::upstream::test {
 class Side final : public ring::MessageHandler {
  public:
   Side(FakeSys& sys, const config::Snapshot& config, const Directory& directory, Peers& peers,
-       unsigned index, std::uint32_t mail)
-      : machine(sys, {.buffers = 64, .buffer_bytes = 512}),
+       unsigned index, std::uint32_t mail, const tls::Material* material = nullptr)
+      : machine(
+            sys,
+            {.buffers = 64, .buffer_bytes = 512, .opened_buffers = 16, .opened_buffer_bytes = 512}),
+        channels(machine.slices, channels_max),
         pools(machine.context, log,
-              {.ring_index = index, .rings = 2, .peers = &peers, .limits = {}}),
-        table(pools.make_table(config, directory)),
+              {.ring_index = index,
+               .rings = 2,
+               .peers = &peers,
+               .limits = {},
+               .channels = &channels}),
+        table(pools.make_table(config, directory, material)),
         mailbox(std::move(*ring::Mailbox::create(*machine.ring, *this, mail))) {
     peers.join(index, *mailbox);
     machine.settle();
@@ -44,8 +53,10 @@ class Side final : public ring::MessageHandler {
     mailbox.reset();
   }
 
+  static constexpr std::size_t channels_max = 2;
   Log log;
   Machine machine;
+  tls::Channels channels;
   Pools pools;
   std::unique_ptr<PoolTable> table;
   std::unique_ptr<ring::Mailbox> mailbox;
@@ -56,11 +67,12 @@ class Side final : public ring::MessageHandler {
 
 class LendingTest : public testing::Test {
  protected:
-  explicit LendingTest(std::uint32_t connections_max = 0, std::uint32_t mail = 64)
+  explicit LendingTest(std::uint32_t connections_max = 0, std::uint32_t mail = 64,
+                       const tls::Material* material = nullptr)
       : config_(snapshot(1, connections_max)),
-        directory_(config_, 2),
-        one_(sys_, config_, directory_, peers_, 0, mail),
-        two_(sys_, config_, directory_, peers_, 1, mail) {}
+        directory_((secure(config_, material != nullptr), config_), 2),
+        one_(sys_, config_, directory_, peers_, 0, mail, material),
+        two_(sys_, config_, directory_, peers_, 1, mail, material) {}
   ~LendingTest() override {
     for (Side* side : {&one_, &two_})
       side->pools.close_idle();
@@ -79,11 +91,17 @@ class LendingTest : public testing::Test {
     EXPECT_TRUE(one_.machine.kernel.submitted.empty());
     EXPECT_TRUE(two_.machine.kernel.submitted.empty());
     EXPECT_TRUE(sys_.open.empty()) << "a descriptor is open";
+    EXPECT_EQ(one_.channels.in_use() + two_.channels.in_use(), 0U);
     EXPECT_EQ(server().open(), 0U) << "a place is taken";
     EXPECT_EQ(server().idle(0) + server().idle(1), 0U);
     EXPECT_EQ(server().waiting(0) + server().waiting(1), 0U);
   }
 
+  static void secure(config::Snapshot& config, bool tls) {
+    config.upstreams[0].tls.verify = false;
+    for (config::UpstreamServer& server : config.upstreams[0].servers)
+      server.tls = tls;
+  }
   SharedServer& server() const { return directory_.server(0, 0); }
   // Messages go back and forth until there are none.
   void mail() {
