@@ -92,6 +92,40 @@ TEST_F(KernelTlsTest, what_is_to_be_sent_again_has_not_left) {
   EXPECT_EQ(calls(), (News{"tx", "rx"}));
 }
 
+TEST_F(KernelTlsTest, what_the_layer_has_still_to_say_has_not_left) {
+  accept();
+  machine_.arrive(fd_, "hi");
+  layer_.say("ticket");
+  calls();
+  EXPECT_EQ(machine_.leave(fd_), "yo");
+  machine_.arrive(fd_, "ok");
+  layer_.say("another");
+  EXPECT_EQ(machine_.leave(fd_), "ticket");
+  EXPECT_EQ(calls(), News{});
+  EXPECT_EQ(machine_.leave(fd_), "another");
+  EXPECT_EQ(calls(), (News{"tx", "rx"}));
+}
+
+TEST_F(KernelTlsTest, a_handler_that_resumes_in_between_does_not_hand_over) {
+  accept();
+  machine_.arrive(fd_, "hi");
+  machine_.leave(fd_);
+  layer_.say("ticket");
+  const std::string wire = "ok" + record(std::string(70, 'x'));
+  machine_.arrive(fd_, wire.substr(0, 64));
+  machine_.leave(fd_);
+  calls();
+  handler_.news();
+  handler_.action = [&](const std::string& event) {
+    if (event.starts_with("received")) stream_->resume();
+  };
+  machine_.arrive(fd_, wire.substr(64));
+  EXPECT_EQ(handler_.news(), (News{"received " + std::string(64, 'x'), "received xxxxxx"}));
+  machine_.arrive(fd_, record("one"));
+  EXPECT_EQ(handler_.news(), (News{"received one"}));
+  EXPECT_EQ(calls(), (News{"rx"}));
+}
+
 TEST_F(KernelTlsTest, a_parked_stream_receives_nothing_when_the_hold_ends) {
   accept();
   machine_.arrive(fd_, "hi");

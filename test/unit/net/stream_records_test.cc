@@ -196,8 +196,8 @@ TEST_F(StreamRecordsTest, more_plaintext_than_a_buffer_holds_goes_into_several) 
   const std::string text(70, 'x');  // buffers are of 64 bytes
   const std::string wire = record(text);
   machine_.put(fd_, wire.substr(0, 60));
-  machine_.arrive(fd_, wire.substr(60));
-  EXPECT_EQ(handler_.news(), (News{"received " + text.substr(0, 64), "received xxxxxx"}));
+  machine_.arrive(fd_, wire.substr(60) + record("two"));
+  EXPECT_EQ(handler_.news(), (News{"received " + text.substr(0, 64), "received xxxxxxtwo"}));
 }
 
 TEST_F(StreamRecordsTest, records_without_plaintext_are_not_told) {

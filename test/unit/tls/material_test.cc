@@ -92,17 +92,20 @@ TEST_F(TlsMaterial, AllThatIsWrongIsSaid) {
   snapshot.tls[0].ktls = config::KernelTls::require;
   snapshot.tls[1].ticket_keys_file = folder.write("tickets", "too short");
   snapshot.upstreams[1].tls.ca = folder.path("none.pem");
+  snapshot.upstreams[1].tls.ktls = config::KernelTls::require;
   const LoadedMaterial loaded = load({.reason = "it is old"});
   EXPECT_EQ(loaded.material, nullptr);
-  ASSERT_EQ(loaded.errors.size(), 4U);
+  ASSERT_EQ(loaded.errors.size(), 5U);
   EXPECT_EQ(loaded.errors[0],
             "[tls.a]: ktls = \"require\", but this machine has no kernel TLS: it is old");
   EXPECT_TRUE(loaded.errors[1].starts_with("[tls.a]: " + folder.path("none.key")))
       << loaded.errors[1];
   EXPECT_TRUE(loaded.errors[2].starts_with("[tls.b]: " + folder.path("tickets")))
       << loaded.errors[2];
-  EXPECT_TRUE(loaded.errors[3].starts_with("[upstream.app.tls]: " + folder.path("none.pem")))
+  EXPECT_TRUE(loaded.errors[3].starts_with("[upstream.app.tls]: ktls = \"require\""))
       << loaded.errors[3];
+  EXPECT_TRUE(loaded.errors[4].starts_with("[upstream.app.tls]: " + folder.path("none.pem")))
+      << loaded.errors[4];
 }
 
 TEST_F(TlsMaterial, WhatOpenSslRefusesIsAnErrorOfItsEntry) {
