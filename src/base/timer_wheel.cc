@@ -11,7 +11,7 @@ constexpr Millis range_ms = (Millis{1} << 32) - 1;
 
 void TimerWheel::arm(Timer& timer, Millis delay_ms) {
   Millis deadline = clock_ms_ + std::clamp<Millis>(delay_ms, 1, range_ms);
-  bool in_place = timer.armed() && deadline >= timer.slot_ms_;
+  bool in_place = timer.linked() && deadline >= timer.slot_ms_;
   timer.deadline_ms_ = deadline;
   if (!in_place) place(timer);
 }
@@ -37,6 +37,7 @@ void TimerWheel::fire_slot(List& slot, unsigned* fired) {
   List due;
   due.splice_back(slot);
   while (Timer* timer = due.pop_front()) {
+    if (timer->deadline_ms_ == Timer::never) continue;
     if (timer->deadline_ms_ > position_ms_) {
       place(*timer);
       continue;
@@ -50,8 +51,9 @@ void TimerWheel::cascade(unsigned level) {
   List moved;
   moved.splice_back(wheel_[level][(position_ms_ >> (slot_bits * level)) & (slots - 1)]);
   // A slot time of exactly now lands in the level-0 slot that is about to fire.
-  while (Timer* timer = moved.pop_front())
-    insert(*timer);
+  while (Timer* timer = moved.pop_front()) {
+    if (timer->deadline_ms_ != Timer::never) insert(*timer);
+  }
 }
 
 unsigned TimerWheel::advance(Millis now_ms) {

@@ -9,11 +9,6 @@ namespace {
 constexpr std::size_t decimal_digits_max = 20;  // of a 64-bit number
 constexpr std::size_t bytes_min = 256;
 
-char* put(char* at, std::string_view text) {
-  if (!text.empty()) std::memcpy(at, text.data(), text.size());
-  return at + text.size();
-}
-
 }  // namespace
 
 HeadWriter::HeadWriter(base::Arena& arena, std::size_t bytes_hint) : arena_(&arena) {
@@ -22,9 +17,7 @@ HeadWriter::HeadWriter(base::Arena& arena, std::size_t bytes_hint) : arena_(&are
   end_ = begin_ == nullptr ? nullptr : begin_ + bytes;
 }
 
-// After a failed allocation all three pointers are null for good: so no later call finds room.
-bool HeadWriter::room(std::size_t bytes) {
-  if (static_cast<std::size_t>(end_ - at_) >= bytes && at_ != nullptr) return true;
+bool HeadWriter::grow(std::size_t bytes) {
   if (begin_ == nullptr) return false;
   auto used = static_cast<std::size_t>(at_ - begin_);
   std::size_t capacity = 2 * static_cast<std::size_t>(end_ - begin_) + bytes;
@@ -43,25 +36,21 @@ bool HeadWriter::room(std::size_t bytes) {
 void HeadWriter::request_line(std::string_view method, std::string_view target) {
   constexpr std::string_view tail = " HTTP/1.1\r\n";
   if (!room(method.size() + 1 + target.size() + tail.size())) return;
-  at_ = put(at_, method);
-  *at_++ = ' ';
-  at_ = put(put(at_, target), tail);
+  put(method);
+  put(" ");
+  put(target);
+  put(tail);
 }
 
 void HeadWriter::status_line(std::uint16_t status, std::string_view reason) {
   if (reason.empty()) reason = reason_phrase(status);
   constexpr std::string_view version = "HTTP/1.1 ";
   if (!room(version.size() + decimal_digits_max + 1 + reason.size() + 2)) return;
-  at_ = put(at_, version);
+  put(version);
   at_ = std::to_chars(at_, end_, status).ptr;
-  *at_++ = ' ';
-  at_ = put(put(at_, reason), "\r\n");
-}
-
-void HeadWriter::field(std::string_view name, std::string_view value) {
-  if (!room(name.size() + 2 + value.size() + 2)) return;
-  at_ = put(put(at_, name), ": ");
-  at_ = put(put(at_, value), "\r\n");
+  put(" ");
+  put(reason);
+  put("\r\n");
 }
 
 void HeadWriter::field(std::string_view name, std::uint64_t value) {
@@ -70,32 +59,22 @@ void HeadWriter::field(std::string_view name, std::uint64_t value) {
   end_field();
 }
 
-void HeadWriter::begin_field(std::string_view name) {
-  if (room(name.size() + 2)) at_ = put(put(at_, name), ": ");
-}
-
-void HeadWriter::append(std::string_view text) {
-  if (room(text.size())) at_ = put(at_, text);
-}
-
 void HeadWriter::append(std::uint64_t number) {
   if (room(decimal_digits_max)) at_ = std::to_chars(at_, end_, number).ptr;
-}
-
-void HeadWriter::end_field() {
-  append("\r\n");
 }
 
 std::string_view HeadWriter::finish() {
   append("\r\n");
   if (begin_ == nullptr) return {};
+  arena_->shrink(at_, end_);
+  end_ = at_;
   return {begin_, static_cast<std::size_t>(at_ - begin_)};
 }
 
 std::size_t write_chunk_size(std::uint64_t bytes, char* out) {
   char* end = std::to_chars(out, out + 16, bytes, 16).ptr;
-  end = put(end, "\r\n");
-  return static_cast<std::size_t>(end - out);
+  std::memcpy(end, "\r\n", 2);
+  return static_cast<std::size_t>(end + 2 - out);
 }
 
 }  // namespace ringside::http

@@ -429,13 +429,13 @@ bool H1Client::send_body(net::Piece piece) {
   if (chunked_response_ && !tunnel_) {
     http::ChunkLine line(piece.size(), first_chunk_);
     first_chunk_ = false;
-    if (!stream_.send_copy(line.text())) return false;
+    if (!stream_.send_copy(line.text(), exchange_->arena())) return false;
   }
-  return stream_.send_piece(std::move(piece));
+  return stream_.send_piece(std::move(piece), exchange_->arena());
 }
 
 bool H1Client::send_body_view(std::string_view bytes) {
-  return stream_.send_view(bytes);
+  return stream_.send_view(bytes, exchange_->arena());
 }
 
 bool H1Client::send_end(const http::FieldList* trailers) {
@@ -444,7 +444,7 @@ bool H1Client::send_end(const http::FieldList* trailers) {
     return true;
   }
   if (trailers == nullptr || trailers->empty()) {
-    return stream_.send_view(first_chunk_ ? "0\r\n\r\n" : "\r\n0\r\n\r\n");
+    return stream_.send_view(first_chunk_ ? "0\r\n\r\n" : "\r\n0\r\n\r\n", exchange_->arena());
   }
   http::HeadWriter writer(exchange_->arena(), 256);
   writer.append(first_chunk_ ? "0\r\n" : "\r\n0\r\n");

@@ -180,9 +180,9 @@ bool H1Session::send_body(net::Piece piece) {
   if (chunked_request_ && !tunnel_) {
     http::ChunkLine line(piece.size(), first_chunk_);
     first_chunk_ = false;
-    if (!stream_.send_copy(line.text())) return false;
+    if (!stream_.send_copy(line.text(), *arena_)) return false;
   }
-  return stream_.send_piece(std::move(piece));
+  return stream_.send_piece(std::move(piece), *arena_);
 }
 
 bool H1Session::send_end(const http::FieldList* trailers) {
@@ -194,7 +194,7 @@ bool H1Session::send_end(const http::FieldList* trailers) {
   if (!chunked_request_) return true;
   std::string_view last = first_chunk_ ? "0\r\n" : "\r\n0\r\n";
   if (trailers == nullptr || trailers->empty()) {
-    return stream_.send_view(first_chunk_ ? "0\r\n\r\n" : "\r\n0\r\n\r\n");
+    return stream_.send_view(first_chunk_ ? "0\r\n\r\n" : "\r\n0\r\n\r\n", *arena_);
   }
   http::HeadWriter writer(*arena_, 256);
   writer.append(last);

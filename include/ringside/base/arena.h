@@ -110,6 +110,22 @@ class Arena {
     return {at, text.size()};
   }
 
+  // Where the newest allocation ends at `end` and its chunk has room: that allocation grows by
+  // `bytes`, in place. False: nothing has changed.
+  bool extend(const char* end, std::size_t bytes) {
+    if (end != cursor_ || end == nullptr || bytes > static_cast<std::size_t>(end_ - cursor_))
+      return false;
+    unpoison(cursor_, bytes);
+    cursor_ += bytes;
+    return true;
+  }
+  // The newest allocation, if it ends at `end`, ends at `at` from now on.
+  void shrink(char* at, const char* end) {
+    if (end != cursor_ || end == nullptr) return;
+    poison(at, static_cast<std::size_t>(end - at));
+    cursor_ = at;
+  }
+
   // What is in the arena now stays until the pin goes, whatever becomes of the arena.
   ArenaPin pin();
   // Gives every chunk back. Everything that was placed in the arena is gone, unless it is pinned.

@@ -16,17 +16,19 @@ class Timer : public ListHook<Timer> {
  public:
   using Callback = void (*)(void* context);
   Timer(Callback callback, void* context) : callback_(callback), context_(context) {}
-  bool armed() const { return linked(); }
+  bool armed() const { return linked() && deadline_ms_ != never; }
   // When it fires, on the wheel's clock. Meaningful only while armed.
   Millis deadline_ms() const { return deadline_ms_; }
 
  private:
   friend class TimerWheel;
+  static constexpr Millis never = ~Millis{0};
   Callback callback_;
   void* context_;
   Millis deadline_ms_ = 0;
   // The slot it sits in may be earlier than its deadline: pushing a deadline back only writes
-  // `deadline_ms_`, and the wheel moves the timer when it gets there.
+  // `deadline_ms_`, and the wheel moves the timer when it gets there. Disarming is pushing back for
+  // good: the wheel drops the timer then, unless it was armed again.
   Millis slot_ms_ = 0;
 };
 
@@ -40,7 +42,8 @@ class TimerWheel {
   // Re-arming moves the deadline. Moving it later is a single store. The delay counts from now_ms()
   // and is at least 1.
   void arm(Timer& timer, Millis delay_ms);
-  void disarm(Timer& timer) { timer.unlink(); }
+  // A single store too.
+  void disarm(Timer& timer) { timer.deadline_ms_ = Timer::never; }
 
   // Sets the clock that delays count from, without firing anything. A loop calls it when it wakes,
   // before the handlers that arm timers; else their delays would count from before its sleep.
@@ -52,8 +55,8 @@ class TimerWheel {
   // earlier `now_ms` is taken as no time passed. Returns how many fired.
   unsigned advance(Millis now_ms);
 
-  // Milliseconds from position_ms() to the next slot that holds a timer; `none` when no timer is
-  // armed. It may be early for a timer whose deadline was pushed back, never late.
+  // Milliseconds from position_ms() to the next slot that holds a timer; `none` when there is none.
+  // It may be early for a timer that was disarmed or whose deadline was pushed back, never late.
   static constexpr Millis none = ~Millis{0};
   Millis until_next() const;
 

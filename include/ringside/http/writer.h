@@ -1,7 +1,9 @@
 // Writes HTTP/1 heads and chunk framing into an arena.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 #include "ringside/base/arena.h"
@@ -20,18 +22,40 @@ class HeadWriter {
   void request_line(std::string_view method, std::string_view target);
   // RFC 9112 §4: "HTTP/1.1 status reason". An empty reason is replaced by the standard one.
   void status_line(std::uint16_t status, std::string_view reason);
-  void field(std::string_view name, std::string_view value);
+  void field(std::string_view name, std::string_view value) {
+    if (!room(name.size() + 2 + value.size() + 2)) return;
+    put(name);
+    put(": ");
+    put(value);
+    put("\r\n");
+  }
   void field(std::string_view name, std::uint64_t value);
   // For values made of parts: begin_field, any number of append, end_field.
-  void begin_field(std::string_view name);
-  void append(std::string_view text);
+  void begin_field(std::string_view name) {
+    if (!room(name.size() + 2)) return;
+    put(name);
+    put(": ");
+  }
+  void append(std::string_view text) {
+    if (room(text.size())) put(text);
+  }
   void append(std::uint64_t number);
-  void end_field();
-  // Adds the empty line. The view is valid as long as the arena.
+  void end_field() { append("\r\n"); }
+  // Adds the empty line, and gives back what was not needed: nothing is written after. The view is
+  // valid as long as the arena.
   std::string_view finish();
 
  private:
-  bool room(std::size_t bytes);
+  // After a failed allocation all three pointers are null for good: no later call finds room.
+  bool room(std::size_t bytes) {
+    return static_cast<std::size_t>(end_ - at_) >= bytes && at_ != nullptr ? true : grow(bytes);
+  }
+  bool grow(std::size_t bytes);
+  // Where there is room.
+  void put(std::string_view text) {
+    if (!text.empty()) std::memcpy(at_, text.data(), text.size());
+    at_ += text.size();
+  }
   base::Arena* arena_;
   char* begin_ = nullptr;
   char* at_ = nullptr;

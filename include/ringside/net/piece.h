@@ -30,6 +30,8 @@ class Piece {
   bool empty() const { return size() == 0; }
   // How it was received.
   Mover mover() const { return piped_ ? Mover::splice : static_cast<Mover>(lease_.mark()); }
+  // Empty in a pipe.
+  std::string_view bytes() const { return lease_.bytes(); }
   // See Lease::hold; a pipe takes no buffers.
   void hold() { lease_.hold(); }
   ring::Lease take_lease() { return std::move(lease_); }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ringside/base/arena.h"
 #include "ringside/base/slab.h"
 #include "ringside/net/piece.h"
 #include "ringside/ring/buffer_group.h"
@@ -79,6 +80,19 @@ class SliceQueue {
     slice->data = slice->own;
     slice->size = static_cast<std::uint32_t>(bytes.size());
     bytes_ += slice->size;
+    return true;
+  }
+
+  // Copies the bytes right behind the last piece, which grows by them, where that is what was
+  // placed in `arena` last and there is room. False: they are not queued. Operations under way know
+  // how far they go.
+  bool append(std::string_view bytes, base::Arena& arena) {
+    if (tail_ == nullptr || tail_->lease || tail_->piped) return false;
+    const char* end = tail_->data + tail_->size;
+    if (!arena.extend(end, bytes.size())) return false;
+    std::memcpy(const_cast<char*>(end), bytes.data(), bytes.size());
+    tail_->size += static_cast<std::uint32_t>(bytes.size());
+    bytes_ += bytes.size();
     return true;
   }
 

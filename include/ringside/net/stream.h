@@ -136,6 +136,18 @@ class Stream final : public ring::Completer,
   bool send_view(std::string_view bytes);
   bool send_piece(Piece piece);
   bool send_copy(std::string_view bytes);  // at most Slice::own_bytes_max bytes
+  // The same, but a few bytes (`append_bytes_max`) are copied right behind what waits already,
+  // where that is a view of what was placed in `arena` last: a head and a small body leave as one
+  // piece then. A list of pieces costs the kernel more than the copy does.
+  bool send_view(std::string_view bytes, base::Arena& arena) {
+    return append(bytes, arena) || send_view(bytes);
+  }
+  bool send_piece(Piece piece, base::Arena& arena) {
+    return append(piece.bytes(), arena) || send_piece(std::move(piece));
+  }
+  bool send_copy(std::string_view bytes, base::Arena& arena) {
+    return append(bytes, arena) || send_copy(bytes);
+  }
   // Sends FIN when everything queued has left.
   void finish_sending();
   // The end will come before what the peer expects: the record layer does not announce it, so that
@@ -204,6 +216,7 @@ class Stream final : public ring::Completer,
   // Zero-copy sends whose notification may be owed at a time: more pieces are copied.
   static constexpr std::uint8_t zero_copies_max = 4;
   static constexpr std::uint8_t no_place = 0xff;
+  static constexpr std::size_t append_bytes_max = 2048;
 
   void run_deferred() override;
   void on_buffers_available() override;
@@ -234,6 +247,9 @@ class Stream final : public ring::Completer,
   bool submit_zero_copy();
   ring::Lease* place_for(const Slice& slice);
   bool joins(const Slice& slice);
+  bool append(std::string_view bytes, base::Arena& arena) {
+    return bytes.size() <= append_bytes_max && !bytes.empty() && queue_.append(bytes, arena);
+  }
   void queued();
   void send_fin();
   // With a record layer (stream_records.cc, stream_kernel_tls.cc).

@@ -228,7 +228,34 @@ TEST(ArenaPin, leaves_no_trace_in_recycled_chunks) {
   }
 }
 
+TEST(Arena, extends_and_shrinks_what_was_allocated_last) {
+  ChunkPool pool;
+  Arena arena(pool);
+  EXPECT_FALSE(arena.extend(nullptr, 0));
+  const std::string_view first = arena.copy("first");
+  const std::string_view last = arena.copy("last");
+  EXPECT_FALSE(arena.extend(first.data() + first.size(), 1)) << "something is behind it";
+  const char* end = last.data() + last.size();
+  EXPECT_FALSE(arena.extend(end, ChunkPool::chunk_bytes)) << "there is no room";
+  ASSERT_TRUE(arena.extend(end, 3));
+  EXPECT_EQ(arena.copy("!").data(), end + 3);
+  auto* at = static_cast<char*>(arena.allocate(100, 1));
+  arena.shrink(at + 10, at + 100);
+  EXPECT_EQ(arena.copy("?").data(), at + 10);
+  arena.shrink(at, at + 10);
+  EXPECT_EQ(arena.copy("?").data(), at + 11) << "it was not the last one";
+}
+
 #ifdef RINGSIDE_POISON
+TEST(ArenaDeathTest, what_was_shrunk_away_may_not_be_written) {
+  ChunkPool pool;
+  Arena arena(pool);
+  auto* at = static_cast<volatile char*>(arena.allocate(32, 8));
+  arena.shrink(const_cast<char*>(at) + 8, const_cast<char*>(at) + 32);
+  at[7] = 1;
+  EXPECT_DEATH(at[8] = 1, "use-after-poison");
+}
+
 TEST(ArenaDeathTest, what_was_released_may_not_be_read) {
   ChunkPool pool;
   Arena arena(pool);

@@ -65,6 +65,30 @@ TEST(SliceQueue, a_dry_pool_refuses_and_changes_nothing) {
   EXPECT_EQ(all(queue), "bc");
 }
 
+TEST(SliceQueue, appends_to_what_an_arena_placed_last) {
+  base::ChunkPool chunks;
+  base::Arena arena(chunks);
+  SlicePool pool(4);
+  SliceQueue queue(pool);
+  EXPECT_FALSE(queue.append("x", arena)) << "there is nothing to append to";
+  queue.push_copy("own");
+  EXPECT_FALSE(queue.append("x", arena));
+  queue.push_view("static");
+  EXPECT_FALSE(queue.append("x", arena));
+  queue.push_view(arena.copy("head "));
+  ASSERT_TRUE(queue.append("body", arena));
+  EXPECT_EQ(all(queue), "ownstatichead body");
+  EXPECT_EQ(queue.bytes(), 18U);
+  EXPECT_EQ(pool.in_use(), 3U) << "it took a piece";
+  queue.consume(14);
+  ASSERT_TRUE(queue.append("!", arena)) << "of which a part has left";
+  EXPECT_EQ(all(queue), "body!");
+  EXPECT_FALSE(queue.append(std::string(base::ChunkPool::chunk_bytes, 'x'), arena));
+  arena.copy("other");
+  EXPECT_FALSE(queue.append("x", arena)) << "something else is behind it";
+  EXPECT_EQ(all(queue), "body!");
+}
+
 TEST(SliceQueue, gives_everything_back) {
   SlicePool pool(4);
   {

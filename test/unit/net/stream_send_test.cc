@@ -48,6 +48,34 @@ TEST_F(StreamSendTest, one_piece_needs_no_gather_list) {
   EXPECT_EQ(machine_.leave(fd_), "hello");
 }
 
+TEST_F(StreamSendTest, a_small_body_leaves_in_one_piece_with_its_head) {
+  base::ChunkPool chunks;
+  base::Arena arena(chunks);
+  EXPECT_TRUE(stream_->send_view(arena.copy("head ")));
+  EXPECT_TRUE(stream_->send_copy("4\r\n", arena));
+  EXPECT_TRUE(stream_->send_piece(machine_.lease("body"), arena));
+  EXPECT_EQ(machine_.buffers->leased(), 0U) << "a copy needs no lease";
+  EXPECT_TRUE(stream_->send_view(" tail", arena));
+  machine_.settle();
+  EXPECT_TRUE(machine_.waits(IORING_OP_SEND, fd_)) << "no list";
+  EXPECT_TRUE(stream_->send_view(" more", arena)) << "behind what is in flight";
+  EXPECT_EQ(machine_.leave(fd_), "head 4\r\nbody tail");
+  EXPECT_EQ(stream_->pending_bytes(), 5U);
+  EXPECT_EQ(machine_.leave(fd_), " more");
+  EXPECT_TRUE(stream_->drained());
+}
+
+TEST_F(StreamSendTest, a_large_body_is_not_copied) {
+  base::ChunkPool chunks;
+  base::Arena arena(chunks);
+  EXPECT_TRUE(stream_->send_view(arena.copy("head ")));
+  const std::string body(2049, 'b');
+  EXPECT_TRUE(stream_->send_view(body, arena));
+  machine_.settle();
+  EXPECT_TRUE(machine_.waits(IORING_OP_SENDMSG, fd_)) << "a list";
+  EXPECT_EQ(machine_.leave(fd_), "head " + body);
+}
+
 TEST_F(StreamSendTest, nothing_is_not_sent) {
   EXPECT_TRUE(stream_->send_view(""));
   EXPECT_TRUE(stream_->send_piece({}));
