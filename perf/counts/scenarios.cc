@@ -75,6 +75,11 @@ std::vector<Scenario> make_all() {
                  .request = small,
                  .response = answer(small_bytes),
                  .body_bytes = small_bytes});
+  out.push_back({.name = "last-request",
+                 .reconnect = true,
+                 .request = get("/app/small", "Connection: close\r\n"),
+                 .response = answer(small_bytes),
+                 .body_bytes = small_bytes});
   out.push_back({.name = "pipelined",
                  .clients = 4,
                  .depth = 8,

@@ -28,6 +28,8 @@ constexpr std::uint32_t bulk_receive_min = 16 * 1024;
 constexpr std::uint8_t bulk_turns_max = 16;
 // With more than a quarter of the buffers under lease they are scarce.
 constexpr std::uint32_t scarce_part = 4;
+// What may leave together with the end: as much as a socket takes at once as a rule.
+constexpr std::size_t last_bytes_max = 16 * 1024;
 }  // namespace
 
 Stream::~Stream() {
@@ -102,8 +104,15 @@ void Stream::resume() {
     end_multishot();
 }
 
+void Stream::receive_once() {
+  assert(state_ == State::open && parked_ && receive_ == Receive::off);
+  receive_ = Receive::armed;
+  armed_singly_ = once_ = true;
+  context_.ring.receive(*this, kind_receive, fd_, context_.buffers);
+}
+
 void Stream::arm_receive() {
-  if (state_ != State::open || parked_ || ended_ || releasing_) return;
+  if (state_ != State::open || parked_ || ended_ || releasing_ || close_submitted_) return;
   if (layer_ != nullptr && (!may_receive() || hand_over_receiving())) return;
   if (may_splice()) return arm_splice();
   pipe_.reset();
@@ -251,6 +260,7 @@ void Stream::received(const Completion& completion) {
   if (!completion.more()) receive_ = Receive::off;
   more_to_read_ = completion.more_to_read();
   if (completion.result > 0) note_received(static_cast<std::uint32_t>(completion.result));
+  if (std::exchange(once_, false) && completion.result <= 0) parked_ = false;
   bool unasked = releasing_;
   bool large = armed_large_;
   if (completion.has_buffer()) deliver(completion, large);
@@ -339,7 +349,8 @@ void Stream::finish_sending() {
 }
 
 void Stream::run_deferred() {
-  if (state_ == State::open && !sending_ && !send_failed_) submit_send();
+  if (state_ == State::closing) return advance_closing();
+  if (state_ == State::open && !sending_ && !send_failed_ && !close_submitted_) submit_send();
   // A pipe has become free; otherwise it is armed already.
   if (receive_ == Receive::off) arm_receive();
 }
@@ -358,7 +369,8 @@ void Stream::submit_send() {
   if (first->piped) return splice_out();
   sending_ = true;
   if (submit_zero_copy()) return;
-  if (first->next == nullptr || !joins(*first->next)) {
+  bool last = may_end_with_queue();
+  if (!last && (first->next == nullptr || !joins(*first->next))) {
     context_.ring.send(*this, kind_send, fd_, first->data, first->size, MSG_NOSIGNAL);
     return;
   }
@@ -372,7 +384,19 @@ void Stream::submit_send() {
   gather.message = {};
   gather.message.msg_iov = gather.pieces;
   gather.message.msg_iovlen = count;
+  if (last && at == nullptr) return submit_last(&gather.message);
   context_.ring.send_message(*this, kind_send, fd_, &gather.message, MSG_NOSIGNAL);
+}
+
+bool Stream::may_end_with_queue() const {
+  return last_queued_ && layer_ == nullptr && queue_.bytes() <= last_bytes_max;
+}
+
+// The receive goes first, as it holds the socket open.
+void Stream::submit_last(const msghdr* message) {
+  close_submitted_ = close_follows_ = true;
+  if (receive_ == Receive::armed) cancel_receive();
+  context_.ring.send_message_and_close(*this, kind_send, kind_close, fd_, message, MSG_NOSIGNAL);
 }
 
 // Whether it may leave in one operation with what is before it.
@@ -421,6 +445,12 @@ void Stream::splice_out() {
 }
 
 void Stream::sent(const Completion& completion) {
+  if (close_follows_ && completion.result != static_cast<std::int32_t>(queue_.bytes())) {
+    // What can be done now depends on whether the descriptor is still there.
+    failure_kept_ = true;
+    kept_result_ = completion.result;
+    return;
+  }
   sending_ = false;
   if (std::exchange(polling_out_, false) && state_ == State::open && completion.result >= 0) {
     return queued();
@@ -478,7 +508,11 @@ void Stream::close(bool reset) {
   bool connecting = state_ == State::connecting;
   state_ = State::closing;
   releasing_ = false;
-  if (reset) context_.sys.reset_on_close(fd_);
+  if (close_follows_) {
+    reset_wanted_ = reset;  // the descriptor may be another's by now
+  } else if (reset && !close_submitted_) {
+    context_.sys.reset_on_close(fd_);
+  }
   if (receive_ == Receive::pipe_full) pipe_->waiter = nullptr;
   pipe_.reset();
   ring::BufferWaiter::unlink();
@@ -486,6 +520,8 @@ void Stream::close(bool reset) {
   connecting_ = connecting;
   if (connecting || sending_) cancel_send();
   if (layer_ != nullptr && !connecting) say_farewell(reset);
+  // It has ended already; a handler is not called from in here.
+  if (close_submitted_ && in_flight() == 0) return context_.ring.defer(*this);
   advance_closing();
 }
 
@@ -503,7 +539,7 @@ void Stream::release() {
 // the close (or a reset) makes the kernel let go of the buffer.
 void Stream::advance_closing() {
   if (close_submitted_) {
-    if (in_flight() == 0) joined();
+    if (state_ == State::closing && in_flight() == 0) joined();
     return;
   }
   if (in_flight() != notices_owed_) return;
@@ -519,6 +555,20 @@ void Stream::advance_closing() {
   if (state_ != State::closing) return;
   close_submitted_ = true;
   context_.ring.close(*this, kind_close, fd_);
+}
+
+// The close behind the last send has run; or it has not, as the send failed, and all is as before.
+void Stream::close_followed(int result) {
+  close_follows_ = false;
+  if (result < 0) {
+    close_submitted_ = false;
+    if (reset_wanted_) context_.sys.reset_on_close(fd_);
+  } else {
+    fd_ = -1;
+  }
+  if (std::exchange(failure_kept_, false)) sent({.result = kept_result_, .flags = 0});
+  if (state_ != State::open) return advance_closing();
+  if (receive_ == Receive::off) arm_receive();
 }
 
 void Stream::joined() {
@@ -553,6 +603,7 @@ void Stream::on_complete(std::uint8_t kind, const Completion& completion) {
       handler_.on_connected();
       return;
     case kind_close:
+      if (close_follows_) return close_followed(completion.result);
       // The kernel refused to take the operation: the descriptor is still ours.
       if (completion.result == -EBUSY) context_.sys.close(fd_);
       return advance_closing();

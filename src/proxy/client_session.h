@@ -45,6 +45,8 @@ class ClientSession {
   virtual bool send_body_view(std::string_view bytes) = 0;
   // `trailers` may be null. In a tunnel: FIN.
   virtual bool send_end(const http::FieldList* trailers) = 0;
+  // The response is whole, the request was read, and the connection ends with them.
+  virtual void end_with_response() = 0;
   // What of the response has not left yet, as SliceQueue::cost().
   virtual std::size_t response_pending() const = 0;
   virtual std::uint64_t bytes_sent() const = 0;

@@ -166,6 +166,10 @@ void Exchange::on_shutdown() {
 // ---- the end
 
 void Exchange::settle() {
+  if (!keep_ && !stopped_ && response_ == ResponseState::complete &&
+      request_ == RequestState::complete) {
+    client_.end_with_response();
+  }
   if (!ring::Deferred::linked() && over()) context_.ring.defer(*this);
 }
 

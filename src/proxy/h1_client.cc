@@ -13,6 +13,9 @@ using http::ParseState;
 namespace {
 // Bodies from this size on are received one buffer a turn.
 constexpr std::uint64_t bulk_bytes_min = 64 * 1024;
+// A client that said that it sends nothing more is not listened to for so long. Most answers come
+// sooner, and a receive would only be there to be cancelled.
+constexpr base::Millis unwatched_ms = 10;
 constexpr http::HeadLimits trailer_limits{
     .line_bytes_max = 8192, .head_bytes_max = 16384, .fields_max = 64};
 }  // namespace
@@ -33,7 +36,10 @@ bool H1Client::adopt(int fd, AddressPlace place) {
   if (!secure() || !stream_.adopt(fd)) return false;
   place_ = std::move(place);
   arm(timeouts().client_header_ms);
-  stream_.resume();
+  if (channel_ == nullptr)
+    stream_.receive_once();
+  else
+    stream_.resume();
   return true;
 }
 
@@ -154,12 +160,21 @@ void H1Client::balance_input() {
   if (input_.empty() && !stream_.parked()) return;
   input_.hold_last();
   if (stream_.closing() || ended_) return;
+  if (unwatched()) return arm(unwatched_ms);
   std::size_t limit = context_.buffered_max(context_.runtime->snapshot().limits);
   if (!stream_.parked() && input_.cost() >= limit) {
     stream_.park();
   } else if (stream_.parked() && !held_ && input_.cost() < limit / 2) {
     stream_.resume();
   }
+}
+
+// After the first receive, which leaves the stream parked. A body may have a line end behind it,
+// whatever the client said (RFC 9112 §2.2): only a request without one is known to be all.
+bool H1Client::unwatched() const {
+  return !watched_ && stream_.parked() && reading_ == Reading::complete && client_closes_ &&
+         exchange_ != nullptr && parser_->head().framing.kind == http::Framing::Kind::none &&
+         input_.empty();
 }
 
 template <typename T, typename... Args>
@@ -455,6 +470,10 @@ bool H1Client::send_end(const http::FieldList* trailers) {
   return bytes.data() != nullptr && stream_.send_view(bytes);
 }
 
+void H1Client::end_with_response() {
+  if (client_closes_ && !tunnel_ && input_.empty()) stream_.close_after_sending();
+}
+
 std::uint64_t H1Client::bytes_delivered() const {
   const int owed = context_.sys.unacknowledged(stream_.descriptor());
   const std::uint64_t sent = stream_.bytes_sent();
@@ -483,6 +502,7 @@ void H1Client::exchange_over(Afterwards afterwards) {
       // Who has sent a last request whole sends nothing more that could be left unread.
       if (client_closes_ && reading_ == Reading::complete && input_.empty() && stream_.drained())
         return close(false);
+      if (stream_.ends_itself()) return close(false);
       [[fallthrough]];
     case Afterwards::linger:
       return stopping_ || tunnel_ ? close(false) : linger();
@@ -531,6 +551,10 @@ void H1Client::timed_out(void* self) {
 
 void H1Client::on_timeout() {
   if (exchange_ == nullptr) return idle_timeout();
+  if (reading_ == Reading::complete) {
+    watched_ = true;
+    return balance_input();
+  }
   if (reading_ != Reading::head) return;
   reading_ = Reading::dropped;
   input_.clear();

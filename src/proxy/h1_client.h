@@ -45,6 +45,7 @@ class H1Client final : public ClientSession,
   bool send_body(net::Piece piece) override;
   bool send_body_view(std::string_view bytes) override;
   bool send_end(const http::FieldList* trailers) override;
+  void end_with_response() override;
   std::size_t response_pending() const override { return stream_.pending_cost(); }
   std::uint64_t bytes_sent() const override { return stream_.bytes_sent(); }
   std::uint64_t bytes_zero_copied() const override { return stream_.bytes_zero_copied(); }
@@ -90,6 +91,7 @@ class H1Client final : public ClientSession,
   void request_complete(http::FieldList* trailers);
   void end_of_input();
   void balance_input();
+  bool unwatched() const;
   void schedule_read();
   template <typename T, typename... Args>
   T* make(Args&&... args);
@@ -129,6 +131,7 @@ class H1Client final : public ClientSession,
   bool tunnel_ = false;
   bool lingering_ = false;
   bool last_request_ = false;
+  bool watched_ = false;        // unwatched_ms are over
   bool client_closes_ = false;  // the request said that no other follows it
   bool stopping_ = false;
   std::uint8_t address_bytes_ = 0;

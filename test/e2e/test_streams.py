@@ -83,6 +83,25 @@ class Bodies(testcase.RingsideTest):
         peer.reset()
         self.assertTrue(server.wait_for(lambda s: s.connections[0].ended_by), 'the upstream was not told')
 
+    def test_client_that_said_close_and_leaves_ends_the_upstream_request(self) -> None:
+        # Nothing is received from such a client at first, as most answers come at once.
+        ringside, server = self.start_pair(lambda c, r: c.drain())
+        peer = client.Client(ringside.port).get('/', headers='Connection: close\r\n')
+        self.assertTrue(server.wait_for(lambda s: s.connections and s.connections[0].requests))
+        peer.reset()
+        self.assertTrue(server.wait_for(lambda s: s.connections[0].ended_by), 'the upstream was not told')
+
+    def test_last_response_is_whole_and_ended_by_fin(self) -> None:
+        for size in (0, 1, 16000, 20000, MIB):
+            answer = b'HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n' % size + pattern(size, size)
+            ringside, _ = self.start_pair(answer)
+            for method in ('GET', 'POST'):
+                with self.subTest(size=size, method=method), client.Client(ringside.port) as peer:
+                    peer.get('/', method=method, headers='Connection: close\r\n')
+                    self.assertTrue(peer.read_response().body == pattern(size, size))
+                    peer.read_to_end()
+                    self.assertEqual(peer.ended, 'fin')
+
     @limit(120)
     def test_C09_uploads_over_few_buffers(self) -> None:
         size = MIB

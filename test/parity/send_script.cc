@@ -104,6 +104,72 @@ TEST_P(Parity, send_message_gathers_its_pieces) {
   close(pair.server);
 }
 
+void send_and_close(ring::Ring& ring, Recorder& recorder, int fd, std::string_view data) {
+  ring::Ring::Gather& gather = ring.gather();
+  gather.pieces[0] = {const_cast<char*>(data.data()), data.size()};
+  gather.message.msg_iovlen = 1;
+  ring.send_message_and_close(recorder, kind_send, kind_close, fd, &gather.message, MSG_NOSIGNAL);
+}
+
+TEST_P(Parity, the_last_bytes_and_the_end_in_one_go) {
+  Pair pair = connect_pair();
+  Recorder receiver(ring(), group_.get());
+  ring().receive_multishot(receiver, kind_receive, pair.client, *group_);
+  settle();
+  // The receive would hold the socket open.
+  ring().cancel(receiver, kind_receive, kind_cancel);
+  Recorder recorder(ring());
+  send_and_close(ring(), recorder, pair.client, "last");
+  EXPECT_EQ(await(recorder, kind_send), event(kind_send, 4));
+  EXPECT_EQ(await(recorder, kind_close), event(kind_close, 0));
+  await_end(receiver);
+  EXPECT_EQ(receive_some(pair.server, 4), "last");
+  EXPECT_TRUE(sees_end(pair.server));
+  ring().close(recorder, kind_close, pair.client);
+  EXPECT_EQ(await(recorder, kind_close), event(kind_close, -EBADF)) << "it is closed already";
+  close(pair.server);
+}
+
+TEST_P(Parity, a_send_that_fails_is_not_followed_by_the_close) {
+  Pair pair = connect_pair();
+  shutdown(pair.client, SHUT_WR);
+  Recorder recorder(ring());
+  send_and_close(ring(), recorder, pair.client, "last");
+  EXPECT_EQ(await(recorder, kind_send), event(kind_send, -EPIPE));
+  EXPECT_EQ(await(recorder, kind_close), event(kind_close, -ECANCELED));
+  close(pair.client);
+  close(pair.server);
+}
+
+TEST_P(Parity, a_send_that_waits_holds_up_the_close) {
+  Pair pair = connect_pair();
+  std::string data = pattern(much);
+  Recorder recorder(ring());
+  send_and_close(ring(), recorder, pair.client, data);
+  settle();
+  EXPECT_EQ(recorder.in_flight(), 2U);
+  EXPECT_TRUE(receive_some(pair.server, much) == data);
+  EXPECT_EQ(await(recorder, kind_send), event(kind_send, static_cast<std::int32_t>(much)));
+  EXPECT_EQ(await(recorder, kind_close), event(kind_close, 0));
+  EXPECT_TRUE(sees_end(pair.server));
+  close(pair.server);
+}
+
+TEST_P(Parity, a_send_that_is_cancelled_cancels_the_close) {
+  Pair pair = connect_pair();
+  std::string data = pattern(much);
+  Recorder recorder(ring());
+  send_and_close(ring(), recorder, pair.client, data);
+  settle();
+  ring().cancel(recorder, kind_send, kind_cancel);
+  const std::int32_t sent = await(recorder, kind_send).result;
+  EXPECT_LT(sent, static_cast<std::int32_t>(much)) << "it may say how much left, or -ECANCELED";
+  EXPECT_EQ(await(recorder, kind_cancel), event(kind_cancel, 0));
+  EXPECT_EQ(await(recorder, kind_close), event(kind_close, -ECANCELED));
+  close(pair.client);
+  close(pair.server);
+}
+
 // The message header and the vector are needed only until the ring has submitted, even when the
 // send waits.
 TEST_P(Parity, send_message_that_waits_has_its_own_copy_of_the_vector) {

@@ -29,6 +29,9 @@ struct Op {
   std::size_t done_bytes = 0;  // with MSG_WAITALL
   std::shared_ptr<void> hold;  // of a zero-copy send: ends in the notification
 
+  std::shared_ptr<Op> next;  // linked behind this one: starts when it has succeeded
+  bool linked = false;       // behind another, and not started yet
+
   std::size_t place = 0;  // among the ring's operations
   bool polled = false;    // has waited, as IORING_RECVSEND_POLL_FIRST asks
   bool waiting = false;   // listed with its file

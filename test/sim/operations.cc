@@ -384,7 +384,8 @@ void capture_message(Op& op) {
 }  // namespace
 
 int prepare(SimRing& ring, Op& op) {
-  constexpr unsigned known = IOSQE_ASYNC | IOSQE_BUFFER_SELECT | IOSQE_CQE_SKIP_SUCCESS;
+  constexpr unsigned known =
+      IOSQE_ASYNC | IOSQE_BUFFER_SELECT | IOSQE_CQE_SKIP_SUCCESS | IOSQE_IO_LINK;
   if ((op.sqe.flags & ~known) != 0) return -EINVAL;
   if (needs_file(op.sqe.opcode)) op.file = ring.core().files.get(op.sqe.fd);
   switch (op.sqe.opcode) {

@@ -1,5 +1,7 @@
 #include "sim_ring.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -12,6 +14,18 @@ namespace {
 
 constexpr std::int32_t cancelled(const Op& op) {
   return op.done_bytes != 0 ? static_cast<std::int32_t>(op.done_bytes) : -ECANCELED;
+}
+
+// For what is linked behind it.
+bool succeeds(const Op& op, std::int32_t result) {
+  if (result < 0) return false;
+  if ((op.sqe.opcode != IORING_OP_SEND && op.sqe.opcode != IORING_OP_SENDMSG) ||
+      (op.sqe.msg_flags & MSG_WAITALL) == 0)
+    return true;
+  std::size_t all = 0;
+  for (const iovec& piece : op.pieces)
+    all += piece.iov_len;
+  return static_cast<std::size_t>(result) == all;
 }
 
 bool zero_copy(const Op& op) {
@@ -37,6 +51,7 @@ SimRing::~SimRing() {
   for (auto& op : ops_) {
     stop_waiting(*op);
     op->over = true;
+    op->next = nullptr;
     op->file = nullptr;
     op->hold = nullptr;
   }
@@ -70,22 +85,53 @@ void SimRing::describe(io_uring& ring) {
 
 unsigned SimRing::submit(unsigned count) {
   unsigned done = 0;
+  std::vector<OpRef> chain;
   for (; done < count && sq_head_ != sq_tail_; ++done) {
     const io_uring_sqe sqe = sqes_[sq_array_[sq_head_ & sq_mask_] & sq_mask_];
     ++sq_head_;
-    start(sqe);
+    chain.push_back(make(sqe));
+    if ((sqe.flags & IOSQE_IO_LINK) == 0) start(std::exchange(chain, {}));
   }
+  // A link does not outlast the call.
+  if (!chain.empty()) start(std::move(chain));
   return done;
 }
 
-void SimRing::start(const io_uring_sqe& sqe) {
+SimRing::OpRef SimRing::make(const io_uring_sqe& sqe) {
   ops_.push_back(std::make_shared<Op>());
   Op& op = *ops_.back();
   op.ring = this;
   op.sqe = sqe;
   op.place = ops_.size() - 1;
-  if (const int error = prepare(*this, op); error < 0) return complete(op, error);
-  if (!put_off(op)) attempt(*this, op);
+  return ops_.back();
+}
+
+void SimRing::start(std::vector<OpRef> chain) {
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    chain[i]->linked = i != 0;
+    if (i + 1 != chain.size()) chain[i]->next = chain[i + 1];
+  }
+  // One entry that is wrong fails all.
+  std::vector<int> errors;
+  for (const OpRef& op : chain)
+    errors.push_back(prepare(*this, *op));
+  if (std::ranges::any_of(errors, [](int error) { return error < 0; })) {
+    for (std::size_t i = 0; i < chain.size(); ++i) {
+      chain[i]->next = nullptr;
+      complete(*chain[i], errors[i] < 0 ? errors[i] : -ECANCELED);
+    }
+    return;
+  }
+  Op& first = *chain.front();
+  if (!put_off(first)) attempt(*this, first);
+}
+
+// What is linked behind an operation that is over: it starts as task work, or is cancelled.
+void SimRing::go_on(const OpRef& next, bool succeeded) {
+  if (next == nullptr) return;
+  next->linked = false;
+  if (!succeeded) return complete(*next, -ECANCELED);
+  mark_ready(*next);
 }
 
 // As if a worker thread had taken it: it cannot be cancelled, and it runs when it runs.
@@ -186,19 +232,27 @@ void SimRing::complete(Op& op, std::int32_t result, std::uint32_t flags) {
   stop_waiting(op);
   if (zero_copy(op) && op.hold != nullptr) flags |= IORING_CQE_F_MORE;
   const std::uint64_t user_data = op.sqe.user_data;
-  if (result >= 0 && (op.sqe.flags & IOSQE_CQE_SKIP_SUCCESS) != 0) return remove(op);
+  const OpRef next = std::exchange(op.next, nullptr);
+  const bool succeeded = succeeds(op, result);
+  if (result >= 0 && (op.sqe.flags & IOSQE_CQE_SKIP_SUCCESS) != 0) {
+    remove(op);
+    return go_on(next, succeeded);
+  }
   if (core_.faults.hit(Fault::late_completion)) {
-    core_.clock.after(core_.random.between(1, 10 * millisecond_ns),
-                      [weak = weak_from_this(), ref = reference(op), result, flags] {
-                        auto self = weak.lock();
-                        if (self == nullptr) return;
-                        self->post_later(ref->sqe.user_data, result, flags);
-                        self->remove(*ref);
-                      });
+    core_.clock.after(
+        core_.random.between(1, 10 * millisecond_ns),
+        [weak = weak_from_this(), ref = reference(op), result, flags, next, succeeded] {
+          auto self = weak.lock();
+          if (self == nullptr) return;
+          self->post_later(ref->sqe.user_data, result, flags);
+          self->remove(*ref);
+          self->go_on(next, succeeded);
+        });
     return;
   }
   post(user_data, result, flags);
   remove(op);
+  go_on(next, succeeded);
 }
 
 void SimRing::remove(Op& op) {
@@ -220,7 +274,11 @@ std::string SimRing::describe_operations() const {
     out += out.empty() ? "op " : ", op ";
     out += std::to_string(op->sqe.opcode) + " on " + std::to_string(op->sqe.fd);
     if (op->file != nullptr) out += " (" + op->file->describe() + ")";
-    out += op->late ? " late" : op->queued ? " queued" : op->waiting ? " waiting" : " lost";
+    out += op->linked    ? " linked"
+           : op->late    ? " late"
+           : op->queued  ? " queued"
+           : op->waiting ? " waiting"
+                         : " lost";
   }
   return out;
 }
@@ -270,7 +328,7 @@ int SimRing::cancel(const Op& canceller) {
   }
   int count = 0;
   for (std::size_t i = 0; i < ops_.size(); ++i) {
-    if (!matches(*ops_[i], canceller) || ops_[i]->over) continue;
+    if (!matches(*ops_[i], canceller) || ops_[i]->over || ops_[i]->linked) continue;
     const int result = cancel_one(*ops_[i]);
     if (!all) return result;
     if (result != -ENOENT) ++count;

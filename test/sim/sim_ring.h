@@ -75,7 +75,9 @@ class SimRing : public std::enable_shared_from_this<SimRing> {
   };
   using OpRef = std::shared_ptr<Op>;
 
-  void start(const io_uring_sqe& sqe);
+  OpRef make(const io_uring_sqe& sqe);
+  void start(std::vector<OpRef> chain);
+  void go_on(const OpRef& next, bool succeeded);
   void run_one(Op& op);
   void write_cqe(const Posted& posted);
   bool put_off(Op& op);

@@ -119,6 +119,10 @@ class Stream final : public ring::Completer,
   void park();
   void resume();
   bool parked() const { return parked_; }
+  // For a stream that was just adopted: receives once and stays parked. That costs less than half
+  // of a multishot receive that has to be cancelled later, where no second one is needed. When
+  // nothing was received the stream is resumed.
+  void receive_once();
   // Receive a bounded number of bytes a turn (true) instead of by a multishot operation (false, as
   // a new stream does). A multishot receive takes as many buffers in one turn as the peer has
   // bytes, so whoever sends in bulk must be received singly, or one connection empties the group. A
@@ -155,6 +159,11 @@ class Stream final : public ring::Completer,
   void end_unannounced() {
     if (layer_ != nullptr) layer_->unannounced_ = true;
   }
+  // What is queued is the last, and nothing more is wanted of the peer. If it fits into one send
+  // the stream ends with it, in one packet. The caller closes it as ever, once everything has left.
+  void close_after_sending() { last_queued_ = true; }
+  // It has ended with its last bytes, or is about to.
+  bool ends_itself() const { return state_ == State::open && close_submitted_; }
   // Bytes that are queued or in flight.
   std::size_t pending_bytes() const {
     return queue_.bytes() + (layer_ == nullptr ? 0 : layer_->sealed_ - layer_->sent_);
@@ -241,6 +250,9 @@ class Stream final : public ring::Completer,
   void sent(const ring::Completion& completion);
   void sent_zero_copy(std::uint8_t place, const ring::Completion& completion);
   void submit_send();
+  bool may_end_with_queue() const;
+  void submit_last(const msghdr* message);
+  void close_followed(int result);
   bool zero_copies() const {
     return context_.zero_copy != StreamContext::ZeroCopy::off && !zero_copy_off_;
   }
@@ -314,7 +326,13 @@ class Stream final : public ring::Completer,
   bool zero_copy_off_ = false;
   std::uint8_t zero_copy_at_ = no_place;  // of the zero-copy send in flight
   std::uint8_t notices_owed_ = 0;         // sends of which only the notification is to come
+  bool once_ = false;                     // receive_once is in flight
+  bool last_queued_ = false;              // close_after_sending
   bool close_submitted_ = false;
+  bool close_follows_ = false;  // the close that was submitted runs only after the send
+  bool reset_wanted_ = false;   // if it does not run
+  bool failure_kept_ = false;   // of that send: `kept_result_` waits for the close
+  std::int32_t kept_result_ = 0;
   bool connecting_ = false;  // it was closed while it connected
   bool releasing_ = false;
 };

@@ -108,6 +108,12 @@ class Ring {
   void send(Completer& owner, std::uint8_t kind, int fd, const void* data, std::size_t bytes,
             int flags);
   void send_message(Completer& owner, std::uint8_t kind, int fd, const msghdr* message, int flags);
+  // Sends all of the message and closes the descriptor. The close runs as soon as the send has
+  // taken every byte, and else ends with -ECANCELED; the send completes first. The last bytes leave
+  // with the end of the stream, so nothing else may hold the socket open. On sockets without kernel
+  // TLS only.
+  void send_message_and_close(Completer& owner, std::uint8_t send_kind, std::uint8_t close_kind,
+                              int fd, const msghdr* message, int flags);
   // `registered_index` as of BufferGroup, or -1.
   void send_zero_copy(Completer& owner, std::uint8_t kind, int fd, const void* data,
                       std::size_t bytes, int flags, int registered_index);

@@ -154,6 +154,34 @@ TEST_F(OperationsTest, many_gathers_in_one_turn) {
   EXPECT_EQ(owner.in_flight(), 0U);
 }
 
+TEST_F(OperationsTest, a_close_behind_a_send_is_submitted_with_it) {
+  for (unsigned queued : {0U, 6U, 7U, 8U}) {
+    Owner owner(*ring_);
+    Ring::Gather& gather = ring_->gather();
+    for (unsigned kind = 0; kind < queued; ++kind)
+      ring_->nop(owner, static_cast<std::uint8_t>(kind));
+    ring_->send_message_and_close(owner, 20, 21, 5, &gather.message, MSG_NOSIGNAL);
+    EXPECT_EQ(kernel_.submitted.size(), queued < 7 ? 0 : queued)
+        << "not the send without the close";
+    submit();
+    ASSERT_EQ(kernel_.submitted.size(), queued + 2);
+    const FakeKernel::Submitted send = kernel_.submitted[queued];
+    EXPECT_EQ(send.opcode, IORING_OP_SENDMSG);
+    EXPECT_EQ(send.fd, 5);
+    EXPECT_EQ(send.flags, IOSQE_IO_LINK);
+    EXPECT_EQ(send.op_flags, unsigned{MSG_NOSIGNAL | MSG_WAITALL | MSG_MORE});
+    EXPECT_EQ(send.user_data, ring_->user_data(owner, 20));
+    const FakeKernel::Submitted close = kernel_.submitted[queued + 1];
+    EXPECT_EQ(close.opcode, IORING_OP_CLOSE);
+    EXPECT_EQ(close.fd, 5);
+    EXPECT_EQ(close.flags, 0);
+    EXPECT_EQ(close.user_data, ring_->user_data(owner, 21));
+    while (!kernel_.submitted.empty())
+      kernel_.complete(kernel_.next_submitted().user_data, 0);
+    ring_->run_once(0);
+  }
+}
+
 TEST_F(OperationsTest, operations_say_what_they_should) {
   Owner owner(*ring_);
   char data[10];
