@@ -28,8 +28,6 @@ constexpr std::uint32_t bulk_receive_min = 16 * 1024;
 constexpr std::uint8_t bulk_turns_max = 16;
 // With more than a quarter of the buffers under lease they are scarce.
 constexpr std::uint32_t scarce_part = 4;
-// What may leave together with the end: as much as a socket takes at once as a rule.
-constexpr std::size_t last_bytes_max = 16 * 1024;
 }  // namespace
 
 Stream::~Stream() {
@@ -102,13 +100,6 @@ void Stream::resume() {
     arm_receive();
   else
     end_multishot();
-}
-
-void Stream::receive_once() {
-  assert(state_ == State::open && parked_ && receive_ == Receive::off);
-  receive_ = Receive::armed;
-  armed_singly_ = once_ = true;
-  context_.ring.receive(*this, kind_receive, fd_, context_.buffers);
 }
 
 void Stream::arm_receive() {
@@ -388,17 +379,6 @@ void Stream::submit_send() {
   context_.ring.send_message(*this, kind_send, fd_, &gather.message, MSG_NOSIGNAL);
 }
 
-bool Stream::may_end_with_queue() const {
-  return last_queued_ && layer_ == nullptr && queue_.bytes() <= last_bytes_max;
-}
-
-// The receive goes first, as it holds the socket open.
-void Stream::submit_last(const msghdr* message) {
-  close_submitted_ = close_follows_ = true;
-  if (receive_ == Receive::armed) cancel_receive();
-  context_.ring.send_message_and_close(*this, kind_send, kind_close, fd_, message, MSG_NOSIGNAL);
-}
-
 // Whether it may leave in one operation with what is before it.
 bool Stream::joins(const Slice& slice) {
   return !slice.piped && (!zero_copies() || place_for(slice) == nullptr);
@@ -555,20 +535,6 @@ void Stream::advance_closing() {
   if (state_ != State::closing) return;
   close_submitted_ = true;
   context_.ring.close(*this, kind_close, fd_);
-}
-
-// The close behind the last send has run; or it has not, as the send failed, and all is as before.
-void Stream::close_followed(int result) {
-  close_follows_ = false;
-  if (result < 0) {
-    close_submitted_ = false;
-    if (reset_wanted_) context_.sys.reset_on_close(fd_);
-  } else {
-    fd_ = -1;
-  }
-  if (std::exchange(failure_kept_, false)) sent({.result = kept_result_, .flags = 0});
-  if (state_ != State::open) return advance_closing();
-  if (receive_ == Receive::off) arm_receive();
 }
 
 void Stream::joined() {

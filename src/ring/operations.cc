@@ -93,9 +93,10 @@ void Ring::send_message_and_close(Completer& owner, std::uint8_t send_kind, std:
                                   int fd, const msghdr* message, int flags) {
   // A link does not outlast a submission.
   if (::io_uring_sq_space_left(&ring_) < 2) enter(0, 0, nullptr);
-  // WAITALL makes a short send a failure, so that the close does not follow it. MORE holds the last
-  // packet back until the close adds its FIN.
-  send_message(owner, send_kind, fd, message, flags | MSG_WAITALL | MSG_MORE);
+  // WAITALL makes a short send a failure, so that the close does not follow it; with DONTWAIT it
+  // does not wait for the rest, as nobody would see how far it is. MORE holds the last packet back
+  // until the close adds its FIN.
+  send_message(owner, send_kind, fd, message, flags | MSG_WAITALL | MSG_DONTWAIT | MSG_MORE);
   ring_.sq.sqes[(ring_.sq.sqe_tail - 1) & ring_.sq.ring_mask].flags |= IOSQE_IO_LINK;
   close(owner, close_kind, fd);
   batch_wait_->sending(0);  // it is as prompt as the send

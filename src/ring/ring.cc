@@ -119,10 +119,19 @@ void Ring::enter(unsigned min_complete, unsigned flags, const __kernel_timespec*
       break;
     }
     before = left;
+    stop_cut_off_close();
     drain();
     enter_once(0, IORING_ENTER_GETEVENTS, nullptr);
   }
   gathers_used_ = 0;
+}
+
+// The kernel took a send without the close that is linked behind it: alone it would run whatever
+// became of the send. Aimed at nothing it ends with -EBADF.
+void Ring::stop_cut_off_close() {
+  unsigned head = io_uring_smp_load_acquire(ring_.sq.khead);
+  const io_uring_sqe& taken = ring_.sq.sqes[(head - 1) & ring_.sq.ring_mask];
+  if ((taken.flags & IOSQE_IO_LINK) != 0) ring_.sq.sqes[head & ring_.sq.ring_mask].fd = -1;
 }
 
 void Ring::refuse_unsubmitted() {

@@ -236,7 +236,9 @@ void send(SimRing& ring, Op& op) {
     const std::size_t limit = shorten(ring, all - op.done_bytes, Fault::short_write);
     int result = write_pieces(op, *socket, limit);
     if (result == -EAGAIN) {
-      if ((op.sqe.msg_flags & MSG_DONTWAIT) != 0) return ring.complete(op, -EAGAIN);
+      if ((op.sqe.msg_flags & MSG_DONTWAIT) != 0) {
+        return ring.complete(op, op.done_bytes != 0 ? static_cast<int>(op.done_bytes) : -EAGAIN);
+      }
       return ring.wait_for(op);
     }
     if (result > 0) op.done_bytes += static_cast<std::size_t>(result);

@@ -159,8 +159,9 @@ class Stream final : public ring::Completer,
   void end_unannounced() {
     if (layer_ != nullptr) layer_->unannounced_ = true;
   }
-  // What is queued is the last, and nothing more is wanted of the peer. If it fits into one send
-  // the stream ends with it, in one packet. The caller closes it as ever, once everything has left.
+  // What is queued is the last, and nothing more is wanted of the peer. If the socket takes all of
+  // it at once the stream ends with it, in one packet. The caller closes it as ever, once
+  // everything has left.
   void close_after_sending() { last_queued_ = true; }
   // It has ended with its last bytes, or is about to.
   bool ends_itself() const { return state_ == State::open && close_submitted_; }

@@ -108,10 +108,10 @@ class Ring {
   void send(Completer& owner, std::uint8_t kind, int fd, const void* data, std::size_t bytes,
             int flags);
   void send_message(Completer& owner, std::uint8_t kind, int fd, const msghdr* message, int flags);
-  // Sends all of the message and closes the descriptor. The close runs as soon as the send has
-  // taken every byte, and else ends with -ECANCELED; the send completes first. The last bytes leave
-  // with the end of the stream, so nothing else may hold the socket open. On sockets without kernel
-  // TLS only.
+  // Sends all of the message and closes the descriptor, without waiting. The close runs if the send
+  // has taken every byte, and else (the send is short, or -EAGAIN) ends with an error; the send
+  // completes first as a rule. The last bytes leave with the end of the stream, so nothing else may
+  // hold the socket open. On sockets without kernel TLS only.
   void send_message_and_close(Completer& owner, std::uint8_t send_kind, std::uint8_t close_kind,
                               int fd, const msghdr* message, int flags);
   // `registered_index` as of BufferGroup, or -1.
@@ -181,6 +181,7 @@ class Ring {
   void enter(unsigned min_complete, unsigned flags, const __kernel_timespec* timeout);
   void enter_once(unsigned min_complete, unsigned flags, const __kernel_timespec* timeout);
   void refuse_unsubmitted();
+  void stop_cut_off_close();
   void drain();
   void flush_overflow();
   void wait(base::Millis max_wait_ms);

@@ -102,17 +102,42 @@ TEST_F(StreamLastTest, a_send_that_fails_leaves_the_descriptor) {
   EXPECT_EQ(handler_.news(), (News{"closed"}));
 }
 
-TEST_F(StreamLastTest, a_short_send_goes_on_with_the_rest) {
-  stream_->resume();
+TEST_F(StreamLastTest, what_the_socket_did_not_take_leaves_by_sends_that_wait) {
+  for (int taken : {5, -EAGAIN}) {
+    Recorder handler;
+    Stream stream(machine_.context, handler);
+    int fd = *sys_.open_stream_socket(AF_INET);
+    ASSERT_TRUE(stream.adopt(fd));
+    stream.resume();
+    stream.send_view("all of it");
+    stream.close_after_sending();
+    machine_.settle();
+    Machine::Operation send = machine_.look_send(fd);
+    EXPECT_NE(send.op_flags & MSG_DONTWAIT, 0U) << "its progress would not be seen";
+    if (machine_.receiving(fd)) machine_.end_receive(fd, -ECANCELED);
+    machine_.complete(send, taken);
+    machine_.finish(IORING_OP_CLOSE, fd, -ECANCELED);
+    EXPECT_TRUE(machine_.receiving(fd)) << "the client is not listened to any more";
+    send = machine_.look_send(fd);
+    EXPECT_EQ(machine_.text(send), taken > 0 ? "f it" : "all of it");
+    EXPECT_EQ(send.op_flags & (MSG_DONTWAIT | MSG_MORE), 0U);
+    EXPECT_FALSE(machine_.closing(fd));
+    machine_.leave_all(fd);
+    EXPECT_FALSE(stream.ends_itself());
+    stream.close();
+    machine_.tidy();
+    EXPECT_EQ(handler.news().back(), "closed");
+  }
+}
+
+TEST_F(StreamLastTest, a_close_that_did_not_run_may_complete_before_the_send) {
   send_last();
+  machine_.complete(close_, -EBADF);
   machine_.complete(send_, 5);
-  machine_.finish(close_, -ECANCELED);
+  machine_.settle();
   EXPECT_EQ(handler_.news(), (News{"sent"}));
-  EXPECT_EQ(machine_.text(machine_.look_send(fd_)), "ody");
-  close_ = machine_.look(IORING_OP_CLOSE, fd_);
-  machine_.take_send(fd_);
-  close_runs();
-  EXPECT_EQ(stream_->descriptor(), -1);
+  EXPECT_FALSE(stream_->ends_itself());
+  EXPECT_EQ(machine_.leave_all(fd_), "ody");
 }
 
 TEST_F(StreamLastTest, a_reset_is_only_asked_for_while_the_descriptor_is_ours) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "ringside/ring/buffer_group.h"
@@ -169,7 +170,7 @@ TEST_F(OperationsTest, a_close_behind_a_send_is_submitted_with_it) {
     EXPECT_EQ(send.opcode, IORING_OP_SENDMSG);
     EXPECT_EQ(send.fd, 5);
     EXPECT_EQ(send.flags, IOSQE_IO_LINK);
-    EXPECT_EQ(send.op_flags, unsigned{MSG_NOSIGNAL | MSG_WAITALL | MSG_MORE});
+    EXPECT_EQ(send.op_flags, unsigned{MSG_NOSIGNAL | MSG_WAITALL | MSG_DONTWAIT | MSG_MORE});
     EXPECT_EQ(send.user_data, ring_->user_data(owner, 20));
     const FakeKernel::Submitted close = kernel_.submitted[queued + 1];
     EXPECT_EQ(close.opcode, IORING_OP_CLOSE);
@@ -180,6 +181,28 @@ TEST_F(OperationsTest, a_close_behind_a_send_is_submitted_with_it) {
       kernel_.complete(kernel_.next_submitted().user_data, 0);
     ring_->run_once(0);
   }
+}
+
+TEST_F(OperationsTest, a_close_that_was_cut_off_from_its_send_closes_nothing) {
+  Owner owner(*ring_);
+  Ring::Gather& gather = ring_->gather();
+  ring_->send_message_and_close(owner, 20, 21, 5, &gather.message, 0);
+  ring_->close(owner, 22, 6);
+  kernel_.on_enter = [](const FakeKernel::Entered& entered,
+                        const FakeKernel::Take& take) -> std::optional<int> {
+    if (entered.to_submit != 3) return std::nullopt;
+    take(1);
+    return 1;
+  };
+  submit();
+  ASSERT_EQ(kernel_.submitted.size(), 3U);
+  EXPECT_EQ(kernel_.submitted[0].fd, 5);
+  EXPECT_EQ(kernel_.submitted[1].fd, -1);
+  EXPECT_EQ(kernel_.submitted[1].user_data, ring_->user_data(owner, 21));
+  EXPECT_EQ(kernel_.submitted[2].fd, 6);
+  while (!kernel_.submitted.empty())
+    kernel_.complete(kernel_.next_submitted().user_data, 0);
+  ring_->run_once(0);
 }
 
 TEST_F(OperationsTest, operations_say_what_they_should) {
