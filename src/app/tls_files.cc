@@ -44,19 +44,34 @@ TlsFiles::TlsFiles(config::SnapshotRef snapshot, std::shared_ptr<const tls::Mate
       material_(std::move(material)),
       logger_(logger),
       publish_(std::move(publish)) {
-  for (std::size_t entry = 0; entry < snapshot_->tls.size(); ++entry)
-    watchers_.emplace_back(snapshot_->tls[entry], material_->entries[entry].credentials);
+  for (std::size_t entry = 0; entry < snapshot_->tls.size(); ++entry) {
+    const auto& [credentials, tickets] = material_->entries[entry];
+    watchers_.emplace_back(snapshot_->tls[entry], credentials);
+    std::vector<std::string> files;
+    if (tickets && !tickets->file().empty()) files.push_back(tickets->file());
+    ticket_files_.emplace_back(std::move(files));
+  }
 }
 
 void TlsFiles::look() {
   for (std::size_t entry = 0; entry < watchers_.size(); ++entry) {
-    look_at(entry);
-    const auto& keys = material_->entries[entry].tickets;
-    if (keys && keys->rotate(steady_ms())) log(base::LogLevel::info, entry, "new ticket key");
+    look_at_certificates(entry);
+    look_at_tickets(entry);
   }
 }
 
-void TlsFiles::look_at(std::size_t entry) {
+void TlsFiles::look_at_tickets(std::size_t entry) {
+  const auto& keys = material_->entries[entry].tickets;
+  if (!keys) return;
+  if (keys->rotate(steady_ms())) log(base::LogLevel::info, entry, "new ticket key");
+  if (!ticket_files_[entry].changed()) return;
+  if (const auto loaded = keys->reload(); !loaded)
+    log(base::LogLevel::error, entry, loaded.error() + "; the ticket keys of before stay");
+  else
+    log(base::LogLevel::info, entry, "changed ticket keys are in use");
+}
+
+void TlsFiles::look_at_certificates(std::size_t entry) {
   tls::CredentialsWatcher::Report report = watchers_[entry].poll(std::time(nullptr));
   for (const std::string& warning : report.warnings)
     log(base::LogLevel::warn, entry, warning);

@@ -11,6 +11,7 @@
 #include "ringside/base/logger.h"
 #include "ringside/config/snapshot.h"
 #include "ringside/tls/credentials_watcher.h"
+#include "ringside/tls/file_watcher.h"
 #include "ringside/tls/material.h"
 
 namespace ringside::app {
@@ -33,19 +34,22 @@ class TlsFiles {
   TlsFiles(config::SnapshotRef snapshot, std::shared_ptr<const tls::Material> material,
            base::Logger& logger, std::function<void(std::shared_ptr<const tls::Material>)> publish);
 
-  // Loads what has changed, changes ticket keys whose time is over, and logs both. A file that is
-  // not good is complained about once, and what was loaded before stays in use.
+  // Loads what has changed, ticket keys too, changes those whose time is over, and logs all that. A
+  // file that is not good is complained about once, and what was loaded before stays in use.
   void look();
 
  private:
-  void look_at(std::size_t entry);
+  void look_at_certificates(std::size_t entry);
+  void look_at_tickets(std::size_t entry);
   void log(base::LogLevel level, std::size_t entry, std::string_view what);
 
   config::SnapshotRef snapshot_;
   std::shared_ptr<const tls::Material> material_;
   base::Logger& logger_;
   std::function<void(std::shared_ptr<const tls::Material>)> publish_;
-  std::vector<tls::CredentialsWatcher> watchers_;  // as Snapshot::tls
+  // As Snapshot::tls.
+  std::vector<tls::CredentialsWatcher> watchers_;
+  std::vector<tls::FileWatcher> ticket_files_;  // one that watches nothing: keys are made here
 };
 
 }  // namespace ringside::app

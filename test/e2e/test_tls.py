@@ -184,6 +184,39 @@ class Openssl(TlsTest):
         self.s_client(first, '-sess_out', session)
         self.assertRegex(self.s_client(second, '-sess_in', session), '(?m)^Reused, TLSv1.3')
 
+    def test_a_shared_key_is_rotated_in(self) -> None:
+        keys = self.folder / 'ticket.keys'
+        old, new = os.urandom(80), os.urandom(80)
+
+        def write(content: bytes) -> None:
+            fresh = self.folder / 'ticket.new'
+            fresh.write_bytes(content)
+            os.replace(fresh, keys)
+
+        def resumes(there, session: pathlib.Path) -> bool:
+            said = self.s_client(there, '-sess_in', str(session))
+            self.assertIn('HTTP/1.1 200', said)
+            return re.search('(?m)^Reused, TLSv1.3', said) is not None
+
+        write(old)
+        hosts = [self.start_tls(tls=f'ticket_keys_file = "{keys}"\n', server='rings = 2')[0] for _ in range(2)]
+        early = self.folder / 'early'
+        self.s_client(hosts[0], '-sess_out', str(early))
+        for step, content in enumerate((old + new, new + old, new)):
+            write(content)
+            for host in hosts:
+                self.assertTrue(upstream.wait_until(
+                    lambda host=host, step=step: host.log().count('changed ticket keys are in use') == step + 1, 15),
+                    host.log())
+            self.assertEqual(resumes(hosts[1], early), content != new, 'a ticket of the first key')
+            for here, there in (hosts, hosts[::-1]):
+                session = self.folder / 'session'
+                self.s_client(here, '-sess_out', str(session))
+                self.assertTrue(resumes(there, session), f'step {step}')
+        write(new[:50])
+        self.assertTrue(hosts[0].wait_for_log(r'\berror tls \[tls\.main\].* has 50 bytes'), hosts[0].log())
+        self.assertTrue(resumes(hosts[0], self.folder / 'session'))
+
     def test_the_protocol_is_agreed_on(self) -> None:
         ringside, server = self.start_tls()
         for offered in ('http/1.1', 'h2,http/1.1'):

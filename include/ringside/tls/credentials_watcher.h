@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "ringside/tls/credentials.h"
+#include "ringside/tls/file_watcher.h"
 
 namespace ringside::tls {
 
-// Owner and thread: the control thread. It compares what stat says of each file, so it may be
-// polled on a timer, or whenever inotify reports one of `files`.
+// Owner and thread: the control thread. It may be polled on a timer, or whenever inotify reports
+// one of `files`.
 class CredentialsWatcher {
  public:
   enum class Outcome : std::uint8_t {
@@ -35,23 +36,13 @@ class CredentialsWatcher {
 
   // The newest set that was good; null only when there never was one.
   const std::shared_ptr<const Credentials>& current() const { return current_; }
-  std::vector<std::string> files() const { return files_of(config_); }
+  const std::vector<std::string>& files() const { return watched_.files(); }
 
  private:
-  // All zero for a file that is not there.
-  struct Stamp {
-    std::uint64_t device = 0;
-    std::uint64_t inode = 0;
-    std::int64_t size = 0;
-    std::int64_t modified_s = 0;
-    std::int64_t modified_ns = 0;
-    friend bool operator==(const Stamp&, const Stamp&) = default;
-  };
-  std::vector<Stamp> stamps() const;
-
   config::Tls config_;
   std::shared_ptr<const Credentials> current_;
-  std::vector<Stamp> seen_;
+  FileWatcher watched_;
+  bool loaded_once_;
 };
 
 }  // namespace ringside::tls

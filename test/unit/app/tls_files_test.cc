@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <ctime>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -177,6 +178,67 @@ TEST_F(TlsFilesTest, TicketKeysChangeWhenTheirTimeIsOver) {
   EXPECT_EQ(log_.news(), (Lines{"[tls.a]: new ticket key"}));
   EXPECT_NE(before.name, first_->entries[0].tickets->current().name);
   EXPECT_TRUE(published_.empty()) << "contexts look at them each time";
+}
+
+TEST_F(TlsFilesTest, TicketKeysAreTakenUpWhenTheirFileChanges) {
+  auto snapshot = std::make_shared<config::Snapshot>(*snapshot_);
+  const std::string old_key(80, 'o');
+  const std::string new_key(80, 'n');
+  const std::string file = folder_.write("tickets", old_key);
+  snapshot->tls[1].ticket_keys_file = file;
+  snapshot_ = snapshot;
+  start();
+  const tls::TicketKeys& keys = *first_->entries[1].tickets;
+  const auto first = keys.current();
+  const auto made_here = first_->entries[0].tickets->current();
+  files_->look();
+  EXPECT_EQ(log_.news(), Lines());
+
+  // A new key behind the first one: it opens, and does not seal yet.
+  folder_.write("tickets", old_key + new_key);
+  files_->look();
+  EXPECT_EQ(log_.news(), (Lines{"[tls.b]: changed ticket keys are in use"}));
+  EXPECT_EQ(keys.current().name, first.name);
+  folder_.write("tickets", new_key + old_key);
+  files_->look();
+  EXPECT_EQ(log_.news(), (Lines{"[tls.b]: changed ticket keys are in use"}));
+  const auto second = keys.current();
+  EXPECT_NE(second.name, first.name);
+  tls::TicketKey found;
+  bool is_current = true;
+  EXPECT_TRUE(keys.find(first.name, found, is_current));
+  EXPECT_FALSE(is_current);
+  EXPECT_EQ(found.cipher, first.cipher);
+
+  EXPECT_EQ(first_->entries[0].tickets->current().name, made_here.name) << "of another entry";
+  EXPECT_TRUE(published_.empty()) << "contexts look at them each time";
+}
+
+TEST_F(TlsFilesTest, TicketKeysThatAreNotGoodAreComplainedAboutOnceAndThoseOfBeforeStay) {
+  auto snapshot = std::make_shared<config::Snapshot>(*snapshot_);
+  const std::string file = folder_.write("tickets", std::string(80, 'o'));
+  snapshot->tls[0].ticket_keys_file = file;
+  snapshot_ = snapshot;
+  start();
+  const tls::TicketKeys& keys = *first_->entries[0].tickets;
+  const auto first = keys.current();
+  folder_.write("tickets", "short");
+  files_->look();
+  EXPECT_EQ(log_.news(), (Lines{"error: [tls.a]: " + file +
+                                " has 5 bytes; ticket keys are 80 or 48 bytes each; "
+                                "the ticket keys of before stay"}));
+  files_->look();
+  EXPECT_EQ(log_.news(), Lines());
+  std::filesystem::remove(file);
+  files_->look();
+  EXPECT_EQ(log_.news(), (Lines{"error: [tls.a]: " + file +
+                                " cannot be read: No such file or directory; "
+                                "the ticket keys of before stay"}));
+  EXPECT_EQ(keys.current().name, first.name);
+  folder_.write("tickets", std::string(80, 'n'));
+  files_->look();
+  EXPECT_EQ(log_.news(), (Lines{"[tls.a]: changed ticket keys are in use"}));
+  EXPECT_NE(keys.current().name, first.name);
 }
 
 }  // namespace
