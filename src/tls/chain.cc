@@ -1,5 +1,7 @@
 #include "chain.h"
 
+#include <openssl/err.h>
+
 #include <algorithm>
 #include <ctime>
 
@@ -7,10 +9,6 @@
 
 namespace ringside::tls {
 namespace {
-
-bool self_signed(X509* certificate) {
-  return X509_self_signed(certificate, 0) == 1;
-}
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -37,6 +35,10 @@ void add_name(std::vector<std::string>& names, std::string_view name) {
 }
 
 }  // namespace
+
+bool self_signed(X509* certificate) {
+  return X509_self_signed(certificate, 0) == 1;
+}
 
 std::vector<X509Ptr> order_chain(std::vector<X509Ptr> certificates, const EVP_PKEY* key,
                                  const std::string& file, std::vector<std::string>& warnings) {
@@ -70,12 +72,35 @@ std::vector<X509Ptr> order_chain(std::vector<X509Ptr> certificates, const EVP_PK
     warnings.push_back(
         join({file, ": ", subject_of(other.get()), " is no part of the chain and is not sent"}));
   }
-  if (chain.size() == 1 && !self_signed(chain.front().get())) {
-    warnings.push_back(join({file, ": the certificate of the issuer, ",
-                             name_text(X509_get_issuer_name(chain.front().get())),
-                             ", is missing; many clients will not trust this one without it"}));
-  }
   return chain;
+}
+
+X509Ptr issuing_root(X509* certificate, const std::vector<X509Ptr>& known) {
+  const StorePtr store(X509_STORE_new());
+  if (!store) return nullptr;
+  for (const X509Ptr& each : known)
+    X509_STORE_add_cert(store.get(), each.get());
+  // Its own files may be missing: then there is nothing to be found in them.
+  X509_STORE_set_default_paths(store.get());
+  using Search = std::unique_ptr<X509_STORE_CTX, Deleter<X509_STORE_CTX_free>>;
+  const Search search(X509_STORE_CTX_new());
+  X509Ptr found;
+  if (search && X509_STORE_CTX_init(search.get(), store.get(), certificate, nullptr) == 1) {
+    const CertificatesPtr candidates(
+        X509_STORE_CTX_get1_certs(search.get(), X509_get_issuer_name(certificate)));
+    // A name is anybody's to take, so the signatures count.
+    for (int i = 0; !found && i < sk_X509_num(candidates.get()); ++i) {
+      X509* candidate = sk_X509_value(candidates.get(), i);
+      if (X509_check_issued(candidate, certificate) == X509_V_OK &&
+          X509_self_signed(candidate, 1) == 1 &&
+          X509_verify(certificate, X509_get0_pubkey(candidate)) == 1) {
+        X509_up_ref(candidate);
+        found.reset(candidate);
+      }
+    }
+  }
+  ERR_clear_error();
+  return found;
 }
 
 void check_dates(const std::vector<X509Ptr>& chain, const std::string& file, UnixSeconds now,

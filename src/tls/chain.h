@@ -9,11 +9,17 @@
 namespace ringside::tls {
 
 // Puts the certificates of a file into the order in which they are sent (RFC 8446 §4.4.2): the one
-// of the key first, then each one's issuer. Warns when that is not the order of the file, when some
-// are no part of the chain, and when the issuer's certificate is missing. Empty when none belongs
-// to the key.
+// of the key first, then each one's issuer. Warns when that is not the order of the file, and when
+// some are no part of the chain. Empty when none belongs to the key.
 std::vector<X509Ptr> order_chain(std::vector<X509Ptr> certificates, const EVP_PKEY* key,
                                  const std::string& file, std::vector<std::string>& warnings);
+
+bool self_signed(X509* certificate);
+
+// The root that signed `certificate`: among `known` or in the system's store. Null when there is
+// none, which is so when an intermediate signed it. Reads the system's store: not for every
+// certificate.
+X509Ptr issuing_root(X509* certificate, const std::vector<X509Ptr>& known);
 
 // Warns of certificates that are not valid at `now`.
 void check_dates(const std::vector<X509Ptr>& chain, const std::string& file, UnixSeconds now,

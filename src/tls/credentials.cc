@@ -23,6 +23,8 @@ class Loading {
     for (const config::TlsCertificate& files : credentials.config.certificates)
       load_certificate(files, credentials);
     if (!credentials.config.client_ca.empty()) load_client_ca(credentials);
+    for (const Certificate& certificate : credentials.certificates)
+      check_issuer(certificate);
   }
 
  private:
@@ -88,10 +90,24 @@ class Loading {
     check_dates(*authorities, credentials.config.client_ca, now_, out_.warnings);
     for (const X509Ptr& each : *authorities)
       credentials.client_ca.push_back(der_of(each.get()));
+    authorities_ = std::move(*authorities);
+  }
+
+  // Clients have the roots that they trust, so a root need not be sent. Which those are is known
+  // here of those that most have, and of those whose certificates the clients themselves have.
+  void check_issuer(const Certificate& certificate) {
+    if (certificate.chain.size() > 1) return;
+    const X509Ptr own = certificate_of(certificate.chain.front(), nullptr);
+    if (!own || self_signed(own.get()) || issuing_root(own.get(), authorities_)) return;
+    out_.warnings.push_back(
+        join({certificate.file, ": the certificate of the issuer, ",
+              name_text(X509_get_issuer_name(own.get())),
+              ", is missing; many clients will not trust this one without it"}));
   }
 
   LoadedCredentials& out_;
   UnixSeconds now_;
+  std::vector<X509Ptr> authorities_;  // of clients
 };
 
 // The digest of the entry's name and of all that decides who may come in.

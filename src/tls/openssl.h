@@ -26,12 +26,19 @@ struct Deleter {
 };
 
 using BioPtr = std::unique_ptr<BIO, Deleter<BIO_free>>;
+struct CertificatesDeleter {
+  void operator()(STACK_OF(X509) * certificates) const {
+    sk_X509_pop_free(certificates, X509_free);
+  }
+};
+
 using X509Ptr = std::unique_ptr<X509, Deleter<X509_free>>;
 using KeyPtr = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
 using CtxPtr = std::unique_ptr<SSL_CTX, Deleter<SSL_CTX_free>>;
 using StorePtr = std::unique_ptr<X509_STORE, Deleter<X509_STORE_free>>;
 using OcspPtr = std::unique_ptr<OCSP_RESPONSE, Deleter<OCSP_RESPONSE_free>>;
 using OcspBasicPtr = std::unique_ptr<OCSP_BASICRESP, Deleter<OCSP_BASICRESP_free>>;
+using CertificatesPtr = std::unique_ptr<STACK_OF(X509), CertificatesDeleter>;
 using NamesPtr = std::unique_ptr<GENERAL_NAMES, Deleter<GENERAL_NAMES_free>>;
 using SessionPtr = std::unique_ptr<SSL_SESSION, Deleter<SSL_SESSION_free>>;
 

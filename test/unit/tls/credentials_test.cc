@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "ringside/tls/credentials_watcher.h"
@@ -87,6 +88,53 @@ TEST_F(TlsCredentials, AMissingIssuerIsWarnedOf) {
   EXPECT_EQ(warnings_of(entry(folder.files("s", site))),
             Lines{folder.path("s.pem") + ": the certificate of the issuer, CN=middle, is missing; "
                                          "many clients will not trust this one without it"});
+}
+
+// The system's store is what OpenSSL's environment variables say; nothing else of it is looked at.
+class SystemStore {
+ public:
+  explicit SystemStore(const std::string& file) {
+    ::setenv("SSL_CERT_FILE", file.c_str(), 1);
+    ::setenv("SSL_CERT_DIR", "/nowhere", 1);
+  }
+  ~SystemStore() {
+    ::unsetenv("SSL_CERT_FILE");
+    ::unsetenv("SSL_CERT_DIR");
+  }
+  SystemStore(const SystemStore&) = delete;
+  SystemStore& operator=(const SystemStore&) = delete;
+};
+
+TEST_F(TlsCredentials, ARootThatClientsHaveNeedNotBeSent) {
+  const Issued direct = issue({.common_name = "direct"}, &root);
+  const config::Tls tls = entry(folder.files("d", direct));
+  const Lines missing{folder.path("d.pem") +
+                      ": the certificate of the issuer, CN=root, is missing; "
+                      "many clients will not trust this one without it"};
+  EXPECT_EQ(warnings_of(tls), missing);
+  {
+    const SystemStore system(folder.chain("system", {&middle, &root}));
+    EXPECT_EQ(warnings_of(tls), Lines());
+    EXPECT_EQ(warnings_of(entry(folder.files("s", site))).size(), 1U)
+        << "an intermediate is not what clients have, wherever it is found";
+  }
+  EXPECT_EQ(warnings_of(tls), missing);
+  config::Tls known = tls;
+  known.client_certificate = config::ClientCertificate::optional;
+  known.client_ca = folder.chain("clients", {&root});
+  EXPECT_EQ(warnings_of(known), Lines());
+}
+
+TEST_F(TlsCredentials, ARootOfTheSameNameIsAnother) {
+  const Issued direct = issue({.common_name = "direct"}, &root);
+  const Issued namesake = issue({.common_name = "root", .authority = true});
+  const config::Tls tls = entry(folder.files("d", direct));
+  {
+    const SystemStore system(folder.chain("system", {&namesake}));
+    EXPECT_EQ(warnings_of(tls).size(), 1U);
+  }
+  const SystemStore system(folder.chain("system", {&namesake, &root}));
+  EXPECT_EQ(warnings_of(tls), Lines());
 }
 
 TEST_F(TlsCredentials, DatesAreWarnedOf) {
