@@ -78,16 +78,39 @@ std::vector<proxy::AccessSink*> access_sinks(control::LogWriter& log, unsigned r
   return sinks;
 }
 
+// The newest runtime, and older ones until no ring has them: what goes with them, contexts of
+// OpenSSL too, takes a millisecond that a ring should not spend.
+class Runtimes {
+ public:
+  explicit Runtimes(proxy::RuntimeRef first) : latest_(std::move(first)) {}
+
+  const proxy::RuntimeRef& latest() const { return latest_; }
+  void replace(proxy::RuntimeRef next) { old_.push_back(std::exchange(latest_, std::move(next))); }
+  void sweep() {
+    std::erase_if(old_, [](const proxy::RuntimeRef& each) { return each.use_count() == 1; });
+  }
+
+ private:
+  proxy::RuntimeRef latest_;
+  std::vector<proxy::RuntimeRef> old_;
+};
+
 std::vector<Chore> chores(const config::SnapshotRef& snapshot, const proxy::RuntimeRef& runtime,
                           RingThreads& rings, unsigned count, base::Logger& logger) {
   // An entry that nothing uses is not loaded, so there is nothing to look after.
   if (runtime->material == nullptr || snapshot->tls.empty()) return {};
-  auto publish = [snapshot, &rings, count, runtime](std::shared_ptr<const tls::Material> material) {
-    rings.request_swap(std::make_shared<const proxy::Runtime>(snapshot, count, runtime.get(),
-                                                              std::move(material)));
+  auto runtimes = std::make_shared<Runtimes>(runtime);
+  auto publish = [snapshot, &rings, count,
+                  runtimes](std::shared_ptr<const tls::Material> material) {
+    runtimes->replace(std::make_shared<const proxy::Runtime>(
+        snapshot, count, runtimes->latest().get(), std::move(material)));
+    rings.request_swap(runtimes->latest());
   };
   auto files = std::make_shared<TlsFiles>(snapshot, runtime->material, logger, std::move(publish));
-  return {{TlsFiles::interval_ms, [files] { files->look(); }}};
+  return {{TlsFiles::interval_ms, [files, runtimes] {
+             files->look();
+             runtimes->sweep();
+           }}};
 }
 
 int serve(const config::SnapshotRef& snapshot, const Plan& plan,

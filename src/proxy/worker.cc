@@ -1,6 +1,7 @@
 #include "ringside/proxy/worker.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -142,9 +143,12 @@ struct Worker::Parts final : ring::MessageHandler {
 
   void use(RuntimeRef next_runtime) {
     auto next = std::make_unique<RingRuntime>();
-    const tls::Material* material = next_runtime->material.get();
-    next->table = pools.make_table(*next_runtime->snapshot, *next_runtime->directory, material);
-    if (material != nullptr) next->tls = tls::server_contexts(*material);
+    static const Runtime::Tls clear_text;
+    assert(next_runtime->material == nullptr || options.index < next_runtime->tls.size());
+    const Runtime::Tls& tls =
+        next_runtime->material == nullptr ? clear_text : next_runtime->tls[options.index];
+    next->table = pools.make_table(*next_runtime->snapshot, *next_runtime->directory, tls.clients);
+    next->tls = tls.servers;
     next->runtime = std::move(next_runtime);
     if (current != nullptr) {
       current->current = false;

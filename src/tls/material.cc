@@ -145,22 +145,31 @@ std::shared_ptr<const Material> with_credentials(const Material& material, std::
   return out;
 }
 
-std::vector<std::shared_ptr<ServerContext>> server_contexts(const Material& material) {
-  std::vector<std::shared_ptr<ServerContext>> out;
+ServerContexts server_contexts(const Material& material, const ServerContexts& before) {
+  ServerContexts out;
   for (const Material::Entry& entry : material.entries) {
+    const auto old = out.size() < before.size() ? before[out.size()] : nullptr;
+    if (old && &old->credentials() == entry.credentials.get()) {
+      out.push_back(old);
+      continue;
+    }
     auto made = make_server(entry, material.kernel);
     out.push_back(made ? std::shared_ptr<ServerContext>(std::move(*made)) : nullptr);
   }
   return out;
 }
 
-std::shared_ptr<ClientContext> client_context(const Material& material,
-                                              const config::Snapshot& snapshot,
-                                              std::size_t upstream) {
-  const config::Upstream& config = snapshot.upstreams[upstream];
-  if (!speaks_tls(config)) return nullptr;
-  auto made = make_client(config, material.trust[upstream], material.kernel);
-  return made ? std::shared_ptr<ClientContext>(std::move(*made)) : nullptr;
+ClientContexts client_contexts(const Material& material, const config::Snapshot& snapshot) {
+  ClientContexts out;
+  for (const config::Upstream& upstream : snapshot.upstreams) {
+    std::shared_ptr<ClientContext> context;
+    if (speaks_tls(upstream)) {
+      auto made = make_client(upstream, material.trust[out.size()], material.kernel);
+      if (made) context = std::move(*made);
+    }
+    out.push_back(std::move(context));
+  }
+  return out;
 }
 
 }  // namespace ringside::tls

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "ringside/tls/material.h"
-
 #include "h1_session.h"
 #include "server_pool.h"
 
@@ -45,14 +43,14 @@ ServerPool& Pools::find_or_make(const std::shared_ptr<SharedServer>& server) {
 
 std::unique_ptr<PoolTable> Pools::make_table(const config::Snapshot& snapshot,
                                              const Directory& directory,
-                                             const tls::Material* material) {
+                                             const ClientContexts& contexts) {
   auto table = std::make_unique<PoolTable>();
   table->pools = this;
   for (std::uint32_t u = 0; u < snapshot.upstreams.size(); ++u) {
     auto upstream = std::make_unique<UpstreamPool>();
     upstream->pools = this;
     upstream->config = &snapshot.upstreams[u];
-    if (material != nullptr) upstream->tls = tls::client_context(*material, snapshot, u);
+    if (u < contexts.size()) upstream->tls = contexts[u];
     for (std::uint32_t s = 0; s < directory.servers(u); ++s) {
       ServerPool& server = find_or_make(directory.share(u, s));
       server.users.push_back(upstream.get());

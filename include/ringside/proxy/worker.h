@@ -27,7 +27,15 @@ namespace ringside::proxy {
 
 // A Snapshot made ready for use. Immutable; an exchange keeps the one that it began with.
 struct Runtime {
-  // `material` may be null where nothing of the snapshot speaks TLS.
+  // What one ring speaks TLS with; its contexts are used by no other.
+  struct Tls {
+    tls::ServerContexts servers;
+    tls::ClientContexts clients;
+  };
+
+  // Takes milliseconds: never on a ring. Whatever `previous` (may be null) has that is still good
+  // goes on being used: counts of servers, contexts whose files did not change, and the sessions
+  // that servers gave. `material` may be null where nothing of the snapshot speaks TLS.
   Runtime(config::SnapshotRef snapshot, unsigned rings, const Runtime* previous = nullptr,
           std::shared_ptr<const tls::Material> material = nullptr);
   config::SnapshotRef snapshot;
@@ -35,6 +43,7 @@ struct Runtime {
   filter::TrustedProxies trusted;
   std::shared_ptr<upstream::Directory> directory;
   std::shared_ptr<const tls::Material> material;
+  std::vector<Tls> tls;  // of each ring; empty without material
 };
 using RuntimeRef = std::shared_ptr<const Runtime>;
 

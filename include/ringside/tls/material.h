@@ -43,11 +43,15 @@ LoadedMaterial load_material(const config::Snapshot& snapshot, UnixSeconds now,
 std::shared_ptr<const Material> with_credentials(const Material& material, std::size_t entry,
                                                  std::shared_ptr<const Credentials> credentials);
 
-// Contexts of one ring. A pointer is null where OpenSSL failed for lack of memory (the rest was
-// tried before), or, for upstreams, where no server has https://.
-std::vector<std::shared_ptr<ServerContext>> server_contexts(const Material& material);
-std::shared_ptr<ClientContext> client_context(const Material& material,
-                                              const config::Snapshot& snapshot,
-                                              std::size_t upstream);
+// Contexts of one ring. Making them takes milliseconds, and reads the files of upstreams: never on
+// a ring. A pointer is null where OpenSSL failed for lack of memory (the rest was tried before),
+// or, for upstreams, where no server has https://.
+using ServerContexts = std::vector<std::shared_ptr<ServerContext>>;  // as Snapshot::tls
+using ClientContexts = std::vector<std::shared_ptr<ClientContext>>;  // as Snapshot::upstreams
+
+// `before`: what the same ring has had until now. Of an entry whose credentials are the same, its
+// context is kept.
+ServerContexts server_contexts(const Material& material, const ServerContexts& before = {});
+ClientContexts client_contexts(const Material& material, const config::Snapshot& snapshot);
 
 }  // namespace ringside::tls

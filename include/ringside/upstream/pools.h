@@ -21,7 +21,7 @@
 
 namespace ringside::tls {
 class Channels;
-struct Material;
+class ClientContext;
 }  // namespace ringside::tls
 
 namespace ringside::upstream {
@@ -31,6 +31,9 @@ class ServerPool;
 struct UpstreamPool;
 class Pools;
 class Waiter;
+
+// As Snapshot::upstreams; null where no server has https://.
+using ClientContexts = std::vector<std::shared_ptr<tls::ClientContext>>;
 
 // A connection that another ring was asked for.
 struct Borrow {
@@ -116,11 +119,10 @@ class Pools {
   Pools& operator=(const Pools&) = delete;
 
   // A table for this configuration. Servers that another table has are shared with it. `snapshot`
-  // and `directory` outlive it.
-  // `material` may be null where no server has https://.
+  // and `directory` outlive it. `contexts` may be empty where no server has https://.
   std::unique_ptr<PoolTable> make_table(const config::Snapshot& snapshot,
                                         const Directory& directory,
-                                        const tls::Material* material = nullptr);
+                                        const ClientContexts& contexts = {});
 
   // `avoid` (may be null): a server that just failed; it is taken only when there is no other.
   void acquire(Waiter& waiter, PoolTable& table, std::uint32_t upstream, const SharedServer* avoid);

@@ -90,7 +90,7 @@ class TlsChannel : public ::testing::Test {
     const auto loaded = load_material(snapshot, now(), 0, {.aes128_gcm = kernel});
     ASSERT_EQ(loaded.errors, std::vector<std::string>());
     ASSERT_TRUE(server.channel.accept(server_contexts(*loaded.material).at(0)));
-    ASSERT_TRUE(client.channel.connect(client_context(*loaded.material, snapshot, 0), "a.test",
+    ASSERT_TRUE(client.channel.connect(client_contexts(*loaded.material, snapshot)[0], "a.test",
                                        "https://a.test"));
     server.channel.on_socket(sys, fd);
     client.channel.on_socket(sys, client_fd);

@@ -69,10 +69,11 @@ TEST_F(TlsMaterial, EachRingHasContextsOfItsOwn) {
   EXPECT_NE(one[1], two[1]);
   EXPECT_EQ(&one[1]->credentials(), loaded.material->entries[1].credentials.get());
   EXPECT_EQ(one[1]->options().protocols, (Texts{"http/1.1", "http/1.0"}));
-  EXPECT_EQ(client_context(*loaded.material, snapshot, 0), nullptr) << "it has no https://";
-  const auto client = client_context(*loaded.material, snapshot, 1);
-  ASSERT_NE(client, nullptr);
-  EXPECT_TRUE(client->options().kernel_tls);
+  const auto clients = client_contexts(*loaded.material, snapshot);
+  ASSERT_EQ(clients.size(), 2U);
+  EXPECT_EQ(clients[0], nullptr) << "it has no https://";
+  ASSERT_NE(clients[1], nullptr);
+  EXPECT_TRUE(clients[1]->options().kernel_tls);
 }
 
 TEST_F(TlsMaterial, SecretsAreKeptOnlyForAKernelThatTakesThem) {
@@ -84,7 +85,7 @@ TEST_F(TlsMaterial, SecretsAreKeptOnlyForAKernelThatTakesThem) {
   const LoadedMaterial without = load();
   ASSERT_NE(without.material, nullptr);
   EXPECT_FALSE(server_contexts(*without.material)[0]->options().kernel_tls);
-  EXPECT_FALSE(client_context(*without.material, snapshot, 1)->options().kernel_tls);
+  EXPECT_FALSE(client_contexts(*without.material, snapshot)[1]->options().kernel_tls);
 }
 
 TEST_F(TlsMaterial, AllThatIsWrongIsSaid) {
@@ -139,7 +140,11 @@ TEST_F(TlsMaterial, CredentialsOfOneEntryAreReplaced) {
   EXPECT_EQ(changed->trust, loaded.material->trust);
   EXPECT_TRUE(changed->kernel.aes128_gcm);
   EXPECT_NE(loaded.material->entries[1].credentials, fresh) << "the old one is as it was";
-  EXPECT_EQ(&server_contexts(*changed)[1]->credentials(), fresh.get());
+  // Contexts follow, and those that are good still are kept.
+  const auto before = server_contexts(*loaded.material);
+  const auto after = server_contexts(*changed, before);
+  EXPECT_EQ(after[0], before[0]);
+  EXPECT_EQ(&after[1]->credentials(), fresh.get());
 }
 
 }  // namespace

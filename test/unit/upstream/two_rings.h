@@ -31,7 +31,9 @@ class Side final : public ring::MessageHandler {
                .peers = &peers,
                .limits = {},
                .channels = &channels}),
-        table(pools.make_table(config, directory, material)),
+        table(pools.make_table(
+            config, directory,
+            material == nullptr ? ClientContexts() : tls::client_contexts(*material, config))),
         mailbox(std::move(*ring::Mailbox::create(*machine.ring, *this, mail))) {
     peers.join(index, *mailbox);
     machine.settle();
