@@ -358,6 +358,26 @@ TEST_P(ParityInet, a_reset_comes_after_the_data_before_it) {
   close(pair.server);
 }
 
+// Also where the data filled its buffers, so that the receive looked for more.
+TEST_P(ParityInet, a_reset_comes_after_the_bundle_before_it) {
+  Pair pair = connect_pair();
+  const std::string text = pattern(3 * buffer_bytes);
+  send_all(pair.client, text);
+  ASSERT_EQ(sys().reset_on_close(pair.client), 0);
+  close(pair.client);
+  await_hang_up(pair.server);
+  Recorder recorder(ring(), group_.get());
+  for (std::string_view rest = text; !rest.empty();) {
+    ring().receive_bundle(recorder, kind_receive, pair.server, *group_, 4, false);
+    const std::size_t bytes = ring().features().bundles ? rest.size() : buffer_bytes;
+    ASSERT_EQ(await(recorder, kind_receive), received(rest.substr(0, bytes), false));
+    rest.remove_prefix(bytes);
+  }
+  ring().receive_bundle(recorder, kind_receive, pair.server, *group_, 4, false);
+  EXPECT_EQ(await(recorder, kind_receive), event(kind_receive, -ECONNRESET));
+  close(pair.server);
+}
+
 TEST_P(Parity, receive_after_shutting_down_reading_meets_the_end) {
   Pair pair = connect_pair();
   shutdown(pair.server, SHUT_RD);

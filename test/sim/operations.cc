@@ -104,9 +104,9 @@ int fill_bundle(SimRing& ring, const Op& op, SocketFile& socket, std::size_t tot
     if (!ring.buffers().peek(op.sqe.buf_group, &next)) break;
     const bool limited = op.sqe.len % next.bytes != 0;
     if (limited && total + next.bytes > op.sqe.len) break;
+    // An end or an error behind the data is for the next receive to tell.
+    if (socket.stream()->readable_bytes() == 0) break;
     const std::size_t room = shorten(ring, next.bytes, Fault::short_read);
-    char probe;
-    if (socket.read(&probe, 1, true) <= 0) break;
     BufferGroups::unpoison(next.data, room);
     const int result = socket.read(next.data, room, false);
     ring.buffers().take(op.sqe.buf_group, static_cast<std::size_t>(result));
