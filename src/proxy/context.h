@@ -19,7 +19,7 @@
 #include "ringside/proxy/address_table.h"
 #include "ringside/proxy/worker.h"
 #include "ringside/ring/ring.h"
-#include "ringside/tls/channel.h"
+#include "ringside/tls/layer.h"
 #include "ringside/upstream/pools.h"
 
 namespace ringside::proxy {
@@ -31,10 +31,10 @@ class H1Client;
 // touch it.
 struct RingRuntime {
   RuntimeRef runtime;
+  std::unique_ptr<tls::Contexts> tls;  // null: nothing speaks TLS
   std::unique_ptr<upstream::PoolTable> table;
   std::uint32_t exchanges = 0;  // that began with it
   bool current = true;
-  std::vector<std::shared_ptr<tls::ServerContext>> tls;  // as Snapshot::tls
   const config::Snapshot& snapshot() const { return *runtime->snapshot; }
 };
 
@@ -60,7 +60,6 @@ struct Context {
   base::Slab<H1Client>& clients;
   base::Slab<Exchange>& exchanges;
   upstream::Pools& pools;
-  tls::Channels* channels;
   filter::RequestIds& ids;
   WorkerCounters& counters;
   DateCache date;

@@ -28,15 +28,11 @@ H1Client::H1Client(Context& context, std::uint32_t listen)
   facts_.listen = listen;
 }
 
-H1Client::~H1Client() {
-  if (channel_ != nullptr) context_.channels->destroy(channel_);
-}
-
 bool H1Client::adopt(int fd, AddressPlace place) {
   if (!secure() || !stream_.adopt(fd)) return false;
   place_ = std::move(place);
   arm(timeouts().client_header_ms);
-  if (channel_ == nullptr)
+  if (tls_ == nullptr)
     stream_.receive_once();
   else
     stream_.resume();
@@ -47,15 +43,14 @@ bool H1Client::adopt(int fd, AddressPlace place) {
 bool H1Client::secure() {
   const auto& entry = context_.runtime->snapshot().listens[facts_.listen].tls;
   if (!entry) return true;
-  const std::shared_ptr<tls::ServerContext>& with = context_.runtime->tls[*entry];
-  channel_ = with == nullptr ? nullptr : context_.channels->create();
-  if (channel_ == nullptr || !channel_->accept(with)) return false;
-  stream_.secure(*channel_);
+  tls_ = context_.runtime->tls->accept(*entry);
+  if (tls_ == nullptr) return false;
+  stream_.secure(*tls_);
   return true;
 }
 
 void H1Client::on_secured() {
-  const tls::ConnectionInfo info = channel_->info();
+  const tls::ConnectionInfo info = tls_->info();
   facts_.tls_version = info.version == tls::Version::tls13 ? "TLSv1.3" : "TLSv1.2";
   facts_.tls_cipher = info.cipher;
 }
@@ -65,7 +60,7 @@ void H1Client::on_insecure() {
   if (lingering_ || stream_.ended()) return close(false);
   find_address();
   context_.logger.log(base::LogLevel::info, "tls",
-                      "client " + std::string(facts_.address) + ": " + channel_->failure_text());
+                      "client " + std::string(facts_.address) + ": " + tls_->failure_text());
   linger();
 }
 
@@ -513,7 +508,7 @@ void H1Client::exchange_over(Afterwards afterwards) {
   }
   if (stream_.closing()) return;
   reading_ = Reading::head;
-  arm(idle_time_.begin(timeouts().keep_alive_ms, channel_ != nullptr));
+  arm(idle_time_.begin(timeouts().keep_alive_ms, tls_ != nullptr));
   read_input();
 }
 

@@ -12,7 +12,7 @@
 #include "ringside/net/slice.h"
 #include "ringside/net/stream.h"
 #include "ringside/ring/ring.h"
-#include "ringside/tls/channel.h"
+#include "ringside/tls/layer.h"
 
 #include "client_session.h"
 #include "context.h"
@@ -29,7 +29,6 @@ class H1Client final : public ClientSession,
                        private ring::Deferred {
  public:
   H1Client(Context& context, std::uint32_t listen);
-  ~H1Client();
 
   // Takes over an accepted descriptor. False when the ring has no place. `place` is what its
   // address is counted by; it is kept until the descriptor is closed.
@@ -108,7 +107,7 @@ class H1Client final : public ClientSession,
 
   Context& context_;
   net::Stream stream_;
-  tls::Channel* channel_ = nullptr;  // null: clear text
+  tls::LayerPtr tls_;  // null: clear text
   net::SliceQueue input_;
   base::Timer timer_;
   net::IdleTime idle_time_;

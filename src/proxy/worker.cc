@@ -1,11 +1,12 @@
 #include "ringside/proxy/worker.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <utility>
+
+#include "ringside/tls/channel.h"
 
 #include "acceptor.h"
 #include "context.h"
@@ -63,7 +64,7 @@ struct Worker::Parts final : ring::MessageHandler {
         streams(make_streams(first->snapshot->server)),
         channels(slices, with.connections_max + sessions_max(with.connections_max)),
         blocks(with.connections_max + sessions_max(with.connections_max)),
-        pools(streams, with.logger, pools_options(with, *first->snapshot, channels)),
+        pools(streams, with.logger, pools_options(with, *first->snapshot)),
         ids(make_ids(with.sys)),
         clients(with.connections_max),
         exchanges(with.connections_max),
@@ -78,7 +79,6 @@ struct Worker::Parts final : ring::MessageHandler {
                 .clients = clients,
                 .exchanges = exchanges,
                 .pools = pools,
-                .channels = &channels,
                 .ids = ids,
                 .counters = counters,
                 .client_list = &client_list,
@@ -123,16 +123,14 @@ struct Worker::Parts final : ring::MessageHandler {
   }
 
   static upstream::PoolsOptions pools_options(const WorkerOptions& with,
-                                              const config::Snapshot& snapshot,
-                                              tls::Channels& channels) {
+                                              const config::Snapshot& snapshot) {
     return {.ring_index = with.index,
             .rings = with.rings,
             .peers = with.rings > 1 ? with.peers : nullptr,
             .sessions_max = sessions_max(with.connections_max),
             .limits = {.line_bytes_max = snapshot.limits.request_line_bytes_max,
                        .head_bytes_max = snapshot.limits.header_bytes_max,
-                       .fields_max = snapshot.limits.header_count_max},
-            .channels = &channels};
+                       .fields_max = snapshot.limits.header_count_max}};
   }
 
   static filter::RequestIds make_ids(net::SysPort& sys) {
@@ -143,12 +141,10 @@ struct Worker::Parts final : ring::MessageHandler {
 
   void use(RuntimeRef next_runtime) {
     auto next = std::make_unique<RingRuntime>();
-    static const Runtime::Tls clear_text;
-    assert(next_runtime->material == nullptr || options.index < next_runtime->tls.size());
-    const Runtime::Tls& tls =
-        next_runtime->material == nullptr ? clear_text : next_runtime->tls[options.index];
-    next->table = pools.make_table(*next_runtime->snapshot, *next_runtime->directory, tls.clients);
-    next->tls = tls.servers;
+    const config::Snapshot& snapshot = *next_runtime->snapshot;
+    if (next_runtime->material != nullptr)
+      next->tls = next_runtime->material->contexts(next_runtime->tls[options.index], channels);
+    next->table = pools.make_table(snapshot, *next_runtime->directory, next->tls.get());
     next->runtime = std::move(next_runtime);
     if (current != nullptr) {
       current->current = false;

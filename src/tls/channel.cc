@@ -59,6 +59,10 @@ bool Channel::connect(std::shared_ptr<ClientContext> context, std::string_view h
                client_context_->config().ktls == config::KernelTls::require);
 }
 
+void Channel::dispose() {
+  owner_.destroy(this);
+}
+
 std::string Channel::failure_text() const {
   if (refused_)
     return "ktls = \"require\", but not for this connection: " +

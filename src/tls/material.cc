@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ringside/tls/channel.h"
+
 #include "openssl.h"
 
 namespace ringside::tls {
@@ -125,7 +127,41 @@ class Loader {
   LoadedMaterial out_;
 };
 
+class ChannelContexts final : public Contexts {
+ public:
+  ChannelContexts(ContextSet set, Channels& channels) : channels_(channels), set_(std::move(set)) {}
+
+  LayerPtr accept(std::size_t entry) override {
+    Channel* channel = set_.servers[entry] == nullptr ? nullptr : channels_.create();
+    if (channel == nullptr) return nullptr;
+    LayerPtr out(channel);
+    return channel->accept(set_.servers[entry]) ? std::move(out) : nullptr;
+  }
+
+  LayerPtr connect(std::size_t upstream, const config::Endpoint& server) override {
+    Channel* channel = set_.clients[upstream] == nullptr ? nullptr : channels_.create();
+    if (channel == nullptr) return nullptr;
+    LayerPtr out(channel);
+    const bool started = channel->connect(set_.clients[upstream], server.host, server.text);
+    return started ? std::move(out) : nullptr;
+  }
+
+ private:
+  Channels& channels_;
+  ContextSet set_;
+};
+
 }  // namespace
+
+ContextSet Material::make(const config::Snapshot& snapshot, const ContextSet* before,
+                          bool same) const {
+  return {server_contexts(*this, before == nullptr ? ServerContexts() : before->servers),
+          before != nullptr && same ? before->clients : client_contexts(*this, snapshot)};
+}
+
+std::unique_ptr<Contexts> Material::contexts(const ContextSet& set, Channels& channels) const {
+  return std::make_unique<ChannelContexts>(set, channels);
+}
 
 LoadedMaterial load_material(const config::Snapshot& snapshot, UnixSeconds now,
                              std::uint64_t now_ms, const KernelSupport& kernel) {

@@ -23,16 +23,10 @@ H1Session::H1Session(Pools& pools, ServerPool& server)
   stream_.receive_by_need();
 }
 
-H1Session::~H1Session() {
-  if (channel_ != nullptr) pools_.options_.channels->destroy(channel_);
-}
-
-base::Result<void> H1Session::secure(std::shared_ptr<tls::ClientContext> context) {
-  const config::Endpoint& endpoint = server_.shared->config().endpoint;
-  channel_ = context == nullptr ? nullptr : pools_.options_.channels->create();
-  if (channel_ == nullptr || !channel_->connect(std::move(context), endpoint.host, endpoint.text))
-    return std::unexpected(Error{ErrorCode::no_memory});
-  stream_.secure(*channel_);
+base::Result<void> H1Session::secure(tls::Contexts* contexts, std::size_t upstream) {
+  if (contexts != nullptr) tls_ = contexts->connect(upstream, server_.shared->config().endpoint);
+  if (tls_ == nullptr) return std::unexpected(Error{ErrorCode::no_memory});
+  stream_.secure(*tls_);
   return {};
 }
 
@@ -91,7 +85,7 @@ void H1Session::timed_out(void* self) {
 void H1Session::rest(base::Millis timeout_ms) {
   state_ = State::idle;
   stream_.resume();  // to hear of the server's FIN at once
-  pools_.streams_.ring.timers().arm(timer_, idle_time_.begin(timeout_ms, channel_ != nullptr));
+  pools_.streams_.ring.timers().arm(timer_, idle_time_.begin(timeout_ms, tls_ != nullptr));
 }
 
 void H1Session::wake() {
@@ -446,7 +440,7 @@ void H1Session::log_insecure() {
   }
   pools_.logger_.log(
       base::LogLevel::warn, "tls",
-      "server " + server_.shared->config().endpoint.text + ": " + channel_->failure_text());
+      "server " + server_.shared->config().endpoint.text + ": " + tls_->failure_text());
 }
 
 void H1Session::fail(Error error) {

@@ -10,7 +10,7 @@
 #include "ringside/http/parser.h"
 #include "ringside/net/idle_time.h"
 #include "ringside/net/stream.h"
-#include "ringside/tls/channel.h"
+#include "ringside/tls/layer.h"
 #include "ringside/upstream/pools.h"
 #include "ringside/upstream/session.h"
 
@@ -25,10 +25,9 @@ class H1Session final : public Session,
                         private net::StreamHandler {
  public:
   H1Session(Pools& pools, ServerPool& server);
-  ~H1Session();
 
-  // Before connect(): the connection is to be TLS, by this context.
-  base::Result<void> secure(std::shared_ptr<tls::ClientContext> context);
+  // Before connect(): the connection is to be TLS, as Snapshot::upstreams[upstream] has it.
+  base::Result<void> secure(tls::Contexts* contexts, std::size_t upstream);
 
   // Connects for `waiter`, who gets the session; on failure the waiter hears of it.
   base::Result<void> connect(const net::Address& address, Waiter& waiter, base::Millis timeout_ms);
@@ -43,8 +42,8 @@ class H1Session final : public Session,
   // For another ring; Pools hears of it by on_session_released.
   void release_to(unsigned ring, std::uint64_t token);
   // TLS cannot move to another ring: half of it is in the memory of this one.
-  bool secured() const { return channel_ != nullptr; }
-  bool lendable() const { return channel_ == nullptr && stream_.idle(); }
+  bool secured() const { return tls_ != nullptr; }
+  bool lendable() const { return tls_ == nullptr && stream_.idle(); }
   void close(bool reset);
   ServerPool& pool() { return server_; }
   unsigned lend_ring() const { return lend_ring_; }
@@ -112,7 +111,7 @@ class H1Session final : public Session,
   ServerPool& server_;
   net::Address address_;  // in place while the connect is submitted
   net::Stream stream_;
-  tls::Channel* channel_ = nullptr;  // null: clear text
+  tls::LayerPtr tls_;  // null: clear text
   base::Timer timer_;
   net::IdleTime idle_time_;
   Waiter* waiter_ = nullptr;

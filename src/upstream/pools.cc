@@ -42,15 +42,15 @@ ServerPool& Pools::find_or_make(const std::shared_ptr<SharedServer>& server) {
 }
 
 std::unique_ptr<PoolTable> Pools::make_table(const config::Snapshot& snapshot,
-                                             const Directory& directory,
-                                             const ClientContexts& contexts) {
+                                             const Directory& directory, tls::Contexts* contexts) {
   auto table = std::make_unique<PoolTable>();
   table->pools = this;
   for (std::uint32_t u = 0; u < snapshot.upstreams.size(); ++u) {
     auto upstream = std::make_unique<UpstreamPool>();
     upstream->pools = this;
     upstream->config = &snapshot.upstreams[u];
-    if (u < contexts.size()) upstream->tls = contexts[u];
+    upstream->tls = contexts;
+    upstream->index = u;
     for (std::uint32_t s = 0; s < directory.servers(u); ++s) {
       ServerPool& server = find_or_make(directory.share(u, s));
       server.users.push_back(upstream.get());
@@ -168,7 +168,8 @@ void Pools::connect(Waiter& waiter, ServerPool& server) {
     return fail(waiter, {code, Origin::self}, nullptr);
   }
   base::Result<void> started;
-  if (server.shared->config().tls) started = session->secure(waiter.pool_->tls);
+  if (server.shared->config().tls)
+    started = session->secure(waiter.pool_->tls, waiter.pool_->index);
   if (started)
     started = session->connect(*address, waiter, waiter.pool_->config->timeouts.connect_ms);
   if (!started) {

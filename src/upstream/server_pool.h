@@ -7,7 +7,7 @@
 
 #include "ringside/base/intrusive_list.h"
 #include "ringside/net/address.h"
-#include "ringside/tls/client_context.h"
+#include "ringside/tls/layer.h"
 #include "ringside/upstream/directory.h"
 #include "ringside/upstream/pools.h"
 
@@ -60,7 +60,8 @@ struct UpstreamPool {
   };
   Pools* pools = nullptr;
   const config::Upstream* config = nullptr;
-  std::shared_ptr<tls::ClientContext> tls;  // null: no server of it has https://
+  tls::Contexts* tls = nullptr;  // null: no server of it has https://
+  std::size_t index = 0;         // in Snapshot::upstreams
   std::vector<Member> members;
   base::IntrusiveList<Waiter, Waiter> queue;
   std::uint32_t queued = 0;

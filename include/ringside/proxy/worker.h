@@ -27,12 +27,6 @@ namespace ringside::proxy {
 
 // A Snapshot made ready for use. Immutable; an exchange keeps the one that it began with.
 struct Runtime {
-  // What one ring speaks TLS with; its contexts are used by no other.
-  struct Tls {
-    tls::ServerContexts servers;
-    tls::ClientContexts clients;
-  };
-
   // Takes milliseconds: never on a ring. Whatever `previous` (may be null) has that is still good
   // goes on being used: counts of servers, contexts whose files did not change, and the sessions
   // that servers gave. `material` may be null where nothing of the snapshot speaks TLS.
@@ -43,7 +37,7 @@ struct Runtime {
   filter::TrustedProxies trusted;
   std::shared_ptr<upstream::Directory> directory;
   std::shared_ptr<const tls::Material> material;
-  std::vector<Tls> tls;  // of each ring; empty without material
+  std::vector<tls::ContextSet> tls;  // of each ring; empty without material
 };
 using RuntimeRef = std::shared_ptr<const Runtime>;
 

@@ -12,17 +12,20 @@
 #include "ringside/tls/control_record.h"
 #include "ringside/tls/engine.h"
 #include "ringside/tls/handoff.h"
+#include "ringside/tls/layer.h"
 #include "ringside/tls/server_context.h"
 
 namespace ringside::tls {
 
+class Channels;
+
 // Owner: a session, in its ring's Channels; destroyed after its stream has closed. It keeps the
 // context that it was made from. Records are made here until the kernel takes over, one direction
 // after the other, where the context says so and the kernel can.
-class Channel final : public net::RecordLayer {
+class Channel final : public Layer {
  public:
-  explicit Channel(net::SlicePool& slices, RecordScratch& scratch)
-      : net::RecordLayer(slices), scratch_(scratch), handoff_(engine_) {}
+  Channel(Channels& owner, net::SlicePool& slices, RecordScratch& scratch)
+      : Layer(slices), owner_(owner), scratch_(scratch), handoff_(engine_) {}
   ~Channel() override = default;
 
   // One of the two, once, before the stream is secured with it. False: no memory.
@@ -31,12 +34,12 @@ class Channel final : public net::RecordLayer {
   bool connect(std::shared_ptr<ClientContext> context, std::string_view host,
                std::string_view server);
 
-  // What the handshake agreed on; only when it has just been completed.
-  ConnectionInfo info() const { return engine_.info(); }
   bool kernel_sends() const { return handoff_.tx_installed(); }
   bool kernel_opens() const { return handoff_.rx_installed(); }
-  // One line for a log: why it failed.
-  std::string failure_text() const;
+
+  ConnectionInfo info() const override { return engine_.info(); }
+  std::string failure_text() const override;
+  void dispose() override;
 
   Opened open(std::string_view bytes, std::span<char> room) override;
   Status end_of_input() override;
@@ -70,6 +73,7 @@ class Channel final : public net::RecordLayer {
   void note_move();
   Control fail(Failure::Cause cause);
 
+  Channels& owner_;
   RecordScratch& scratch_;
   // Before the engine, which needs it to the last.
   std::shared_ptr<ServerContext> server_context_;
@@ -96,8 +100,9 @@ class Channels {
       : slices_(slices), slab_(connections_max) {}
 
   // Null: there is no place.
-  Channel* create() { return slab_.create(slices_, scratch_); }
+  Channel* create() { return slab_.create(*this, slices_, scratch_); }
   void destroy(Channel* channel) { slab_.destroy(channel); }
+  net::SlicePool& slices() { return slices_; }
   std::size_t in_use() const { return slab_.in_use(); }
 
  private:

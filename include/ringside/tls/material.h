@@ -9,12 +9,26 @@
 #include "ringside/tls/client_context.h"
 #include "ringside/tls/credentials.h"
 #include "ringside/tls/kernel_support.h"
+#include "ringside/tls/layer.h"
 #include "ringside/tls/server_context.h"
 #include "ringside/tls/ticket_keys.h"
 
 namespace ringside::tls {
 
-// From it each ring makes contexts of its own. Immutable but for the ticket keys, which change
+class Channels;
+
+// A pointer is null where OpenSSL failed for lack of memory (the rest was tried before), or, for
+// upstreams, where no server has https://.
+using ServerContexts = std::vector<std::shared_ptr<ServerContext>>;  // as Snapshot::tls
+using ClientContexts = std::vector<std::shared_ptr<ClientContext>>;  // as Snapshot::upstreams
+
+// Of one ring; used by no other.
+struct ContextSet {
+  ServerContexts servers;
+  ClientContexts clients;
+};
+
+// From it contexts are made for each ring. Immutable but for the ticket keys, which change
 // themselves. Owner: std::shared_ptr<const Material>.
 struct Material {
   struct Entry {
@@ -24,6 +38,19 @@ struct Material {
   KernelSupport kernel;
   std::vector<Entry> entries;                            // as Snapshot::tls
   std::vector<std::shared_ptr<const TrustStore>> trust;  // as Snapshot::upstreams; null: unused
+
+  Material() = default;
+  virtual ~Material() = default;
+  Material(const Material&) = default;
+  Material& operator=(const Material&) = default;
+  // What one ring speaks TLS with. Takes milliseconds and reads the files of upstreams: never on a
+  // ring. Whatever `before` (may be null; of the same ring, with the `same` configuration or
+  // another) has that is still good goes on being used.
+  virtual ContextSet make(const config::Snapshot& snapshot, const ContextSet* before,
+                          bool same) const;
+  // The same as sessions see it, on the ring's thread. `channels` outlives what is made. The
+  // simulator makes others.
+  virtual std::unique_ptr<Contexts> contexts(const ContextSet& set, Channels& channels) const;
 };
 
 struct LoadedMaterial {
@@ -42,12 +69,6 @@ LoadedMaterial load_material(const config::Snapshot& snapshot, UnixSeconds now,
 // tickets stay valid unless the rules about client certificates changed.
 std::shared_ptr<const Material> with_credentials(const Material& material, std::size_t entry,
                                                  std::shared_ptr<const Credentials> credentials);
-
-// Contexts of one ring. Making them takes milliseconds, and reads the files of upstreams: never on
-// a ring. A pointer is null where OpenSSL failed for lack of memory (the rest was tried before),
-// or, for upstreams, where no server has https://.
-using ServerContexts = std::vector<std::shared_ptr<ServerContext>>;  // as Snapshot::tls
-using ClientContexts = std::vector<std::shared_ptr<ClientContext>>;  // as Snapshot::upstreams
 
 // `before`: what the same ring has had until now. Of an entry whose credentials are the same, its
 // context is kept.

@@ -20,8 +20,7 @@
 #include "ringside/upstream/session.h"
 
 namespace ringside::tls {
-class Channels;
-class ClientContext;
+class Contexts;
 }  // namespace ringside::tls
 
 namespace ringside::upstream {
@@ -31,9 +30,6 @@ class ServerPool;
 struct UpstreamPool;
 class Pools;
 class Waiter;
-
-// As Snapshot::upstreams; null where no server has https://.
-using ClientContexts = std::vector<std::shared_ptr<tls::ClientContext>>;
 
 // A connection that another ring was asked for.
 struct Borrow {
@@ -95,8 +91,7 @@ struct PoolsOptions {
   unsigned rings = 1;
   Peers* peers = nullptr;
   std::uint32_t sessions_max = 20'000;
-  http::HeadLimits limits;            // of response heads
-  tls::Channels* channels = nullptr;  // null: no server has https://
+  http::HeadLimits limits;  // of response heads
 };
 
 // Owner: the worker; its ring's thread. Destroyed when idle(): close_idle(), then let the loop run.
@@ -119,10 +114,11 @@ class Pools {
   Pools& operator=(const Pools&) = delete;
 
   // A table for this configuration. Servers that another table has are shared with it. `snapshot`
-  // and `directory` outlive it. `contexts` may be empty where no server has https://.
+  // and `directory` outlive it.
+  // `contexts` may be null where no server has https://; it outlives the table.
   std::unique_ptr<PoolTable> make_table(const config::Snapshot& snapshot,
                                         const Directory& directory,
-                                        const ClientContexts& contexts = {});
+                                        tls::Contexts* contexts = nullptr);
 
   // `avoid` (may be null): a server that just failed; it is taken only when there is no other.
   void acquire(Waiter& waiter, PoolTable& table, std::uint32_t upstream, const SharedServer* avoid);

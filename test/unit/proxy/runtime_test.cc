@@ -41,7 +41,7 @@ TEST_F(RuntimeTls, EachRingHasContextsOfItsOwn) {
   ASSERT_NE(material_, nullptr);
   const Runtime runtime(snapshot_, 2, nullptr, material_);
   ASSERT_EQ(runtime.tls.size(), 2U);
-  for (const Runtime::Tls& tls : runtime.tls) {
+  for (const tls::ContextSet& tls : runtime.tls) {
     ASSERT_EQ(tls.servers.size(), 2U);
     ASSERT_EQ(tls.clients.size(), 1U);
     EXPECT_NE(tls.servers[0], nullptr);

@@ -26,14 +26,11 @@ class Side final : public ring::MessageHandler {
             {.buffers = 64, .buffer_bytes = 512, .opened_buffers = 16, .opened_buffer_bytes = 512}),
         channels(machine.slices, channels_max),
         pools(machine.context, log,
-              {.ring_index = index,
-               .rings = 2,
-               .peers = &peers,
-               .limits = {},
-               .channels = &channels}),
-        table(pools.make_table(
-            config, directory,
-            material == nullptr ? ClientContexts() : tls::client_contexts(*material, config))),
+              {.ring_index = index, .rings = 2, .peers = &peers, .limits = {}}),
+        contexts(material == nullptr
+                     ? nullptr
+                     : material->contexts(material->make(config, nullptr, false), channels)),
+        table(pools.make_table(config, directory, contexts.get())),
         mailbox(std::move(*ring::Mailbox::create(*machine.ring, *this, mail))) {
     peers.join(index, *mailbox);
     machine.settle();
@@ -60,6 +57,7 @@ class Side final : public ring::MessageHandler {
   Machine machine;
   tls::Channels channels;
   Pools pools;
+  std::unique_ptr<tls::Contexts> contexts;
   std::unique_ptr<PoolTable> table;
   std::unique_ptr<ring::Mailbox> mailbox;
 
