@@ -175,9 +175,11 @@ net::RecordLayer::Control Channel::on_control(std::size_t bytes) {
       kernel_failure_.has_alert = true;
       return fail(Failure::Cause::peer_alert);
     // What follows has a key that the kernel does not know: for us nothing follows. What we send
-    // may go on under the old one, unless the peer wants that changed too.
+    // may go on under the old one, unless the peer wants that changed too. But a server's response
+    // may last until the end (RFC 9112 section 8), which this is not.
     case ControlRecord::Kind::key_update:
-      if (record.reply_requested) return fail(Failure::Cause::write_after_handoff);
+      if (record.reply_requested || engine_.role() == Role::client)
+        return fail(Failure::Cause::write_after_handoff);
       return {.status = Status::ended, .data = {}};
     case ControlRecord::Kind::unexpected:
       break;

@@ -109,14 +109,17 @@ class TlsChannel : public ::testing::Test {
   }
   // As recvmsg gives it.
   net::RecordLayer::Control control(std::uint8_t type, std::string_view bytes) {
-    msghdr* message = server.channel.control_message();
+    return control(server, type, bytes);
+  }
+  static net::RecordLayer::Control control(End& end, std::uint8_t type, std::string_view bytes) {
+    msghdr* message = end.channel.control_message();
     std::memcpy(message->msg_iov[0].iov_base, bytes.data(), bytes.size());
     cmsghdr* header = CMSG_FIRSTHDR(message);
     header->cmsg_level = SOL_TLS;
     header->cmsg_type = TLS_GET_RECORD_TYPE;
     header->cmsg_len = CMSG_LEN(1);
     *CMSG_DATA(header) = type;
-    return server.channel.on_control(bytes.size());
+    return end.channel.on_control(bytes.size());
   }
 
   Folder folder;
@@ -377,8 +380,17 @@ TEST_F(TlsChannel, NewKeysAreTheEndOfReceiving) {
   hand_over_server();
   EXPECT_EQ(control(22, std::string_view("\x18\0\0\x01\0", 5)).status, Status::ended);
   EXPECT_EQ(control(22, std::string_view("\x18\0\0\x01\x01", 5)).status, Status::failed);
-  EXPECT_EQ(server.channel.failure_text(),
-            "the peer asked for new keys that the kernel cannot take");
+  EXPECT_EQ(server.channel.failure_text(), "the peer has new keys, which the kernel cannot take");
+}
+
+TEST_F(TlsChannel, NewKeysOfAServerAreNoEnd) {
+  start(true);
+  settle();
+  ASSERT_TRUE(client.channel.hand_over_sending(sys, client_fd));
+  client.give(server.seal("answer"));
+  ASSERT_TRUE(client.channel.hand_over_receiving(sys, client_fd));
+  EXPECT_EQ(control(client, 22, std::string_view("\x18\0\0\x01\0", 5)).status, Status::failed)
+      << "a body that lasts until the end would look whole";
 }
 
 TEST_F(TlsChannel, OurEndIsSaidOnce) {
