@@ -351,6 +351,7 @@ void Stream::send_fin() {
   if (layer_ != nullptr && notify_end(0)) return;
   finish_sent_ = true;
   context_.sys.shutdown(fd_, SHUT_WR);  // fails only where the connection is gone already
+  if (layer_ != nullptr) handler_.on_sent();
 }
 
 void Stream::submit_send() {

@@ -354,7 +354,7 @@ void H1Client::request_complete(http::FieldList* trailers) {
 
 // The client's FIN, behind everything that it sent.
 void H1Client::end_of_input() {
-  if (lingering_) return close(false);
+  if (lingering_) return end_lingering();
   if (exchange_ == nullptr) return close(false);
   if (end_told_) return;
   switch (reading_) {
@@ -476,7 +476,8 @@ std::uint64_t H1Client::bytes_delivered() const {
 }
 
 void H1Client::on_sent() {
-  if (exchange_ != nullptr) exchange_->on_client_progress();
+  if (exchange_ != nullptr) return exchange_->on_client_progress();
+  if (lingering_ && ended_) end_lingering();
 }
 
 // ---- between requests, and the end
@@ -494,13 +495,15 @@ void H1Client::exchange_over(Afterwards afterwards) {
       stream_.end_unannounced();
       [[fallthrough]];
     case Afterwards::close:
-      // Who has sent a last request whole sends nothing more that could be left unread.
-      if (client_closes_ && reading_ == Reading::complete && input_.empty() && stream_.drained())
+      // Who has sent a last request whole sends nothing more that could be left unread; but the
+      // end of TLS is a record, as is the close_notify that we owe.
+      if (client_closes_ && reading_ == Reading::complete && input_.empty() && stream_.drained() &&
+          tls_ == nullptr)
         return close(false);
       if (stream_.ends_itself()) return close(false);
       [[fallthrough]];
     case Afterwards::linger:
-      return stopping_ || tunnel_ ? close(false) : linger();
+      return stopping_ || (tunnel_ && tls_ == nullptr) ? close(false) : linger();
     case Afterwards::reset:
       return close(true);
     case Afterwards::keep:
@@ -515,7 +518,7 @@ void H1Client::exchange_over(Afterwards afterwards) {
 // Closing with unread bytes would make the kernel send RST, and that may overtake our last answer
 // (RFC 9112 §9.6): send FIN, read on for a while, then close.
 void H1Client::linger() {
-  if (ended_) return close(false);
+  if (ended_ && tls_ == nullptr) return close(false);
   lingering_ = true;
   idle_time_.forget();
   reading_ = Reading::dropped;
@@ -523,6 +526,12 @@ void H1Client::linger() {
   stream_.finish_sending();
   stream_.resume();
   arm(timeouts().linger_ms == 0 ? 1 : timeouts().linger_ms);
+}
+
+// The client has ended. What TLS has to say at our end needs room in the socket; without it a body
+// that lasts until the end would look cut.
+void H1Client::end_lingering() {
+  if (tls_ == nullptr || stream_.finished()) close(false);
 }
 
 void H1Client::drain(base::Millis grace_ms) {

@@ -99,6 +99,7 @@ class H1Client final : public ClientSession,
   void find_address();
   void close(bool reset);
   void linger();
+  void end_lingering();
   static void timed_out(void* self);
   void on_timeout();
   void idle_timeout();

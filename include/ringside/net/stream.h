@@ -152,8 +152,9 @@ class Stream final : public ring::Completer,
   bool send_copy(std::string_view bytes, base::Arena& arena) {
     return append(bytes, arena) || send_copy(bytes);
   }
-  // Sends FIN when everything queued has left.
+  // Sends FIN when everything queued has left. With a record layer on_sent() tells of it.
   void finish_sending();
+  bool finished() const { return finish_sent_; }
   // The end will come before what the peer expects: the record layer does not announce it, so that
   // the peer notices.
   void end_unannounced() {

@@ -465,7 +465,8 @@ TEST_F(KernelTlsTest, the_end_is_announced_before_the_fin) {
   EXPECT_EQ(machine_.leave(fd_), "bye");
   EXPECT_EQ(sys_.ends[fd_], 1);
   EXPECT_EQ(stream_->bytes_sent(), 4U) << "it is no data";
-  EXPECT_EQ(handler_.news(), News{});
+  EXPECT_EQ(handler_.news(), (News{"sent"})) << "of the FIN";
+  EXPECT_TRUE(stream_->finished());
   stream_->close();
   machine_.settle();
   EXPECT_FALSE(machine_.sending(fd_)) << "it was said";

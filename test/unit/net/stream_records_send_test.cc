@@ -187,8 +187,12 @@ TEST_F(StreamRecordsSendTest, the_end_is_announced_after_the_data_and_before_the
   EXPECT_EQ(sys_.ends[fd_], 0);
   EXPECT_EQ(machine_.leave(fd_, 1), close_record.substr(0, 1));
   EXPECT_EQ(sys_.ends[fd_], 0);
+  EXPECT_FALSE(stream_->finished());
+  handler_.news();
   EXPECT_EQ(machine_.leave(fd_), close_record.substr(1));
   EXPECT_EQ(sys_.ends[fd_], 1);
+  EXPECT_TRUE(stream_->finished());
+  EXPECT_EQ(handler_.news(), (News{"sent", "sent"})) << "the handler is to hear of the FIN";
   stream_->close();
   machine_.settle();
   EXPECT_FALSE(machine_.sending(fd_)) << "it was said";
@@ -200,7 +204,7 @@ TEST_F(StreamRecordsSendTest, after_the_fin_the_layer_has_no_more_to_say) {
   stream_->finish_sending();
   EXPECT_EQ(machine_.leave_all(fd_), close_record);
   machine_.arrive(fd_, bad_record);
-  EXPECT_EQ(handler_.news(), (News{"sent", insecure}));
+  EXPECT_EQ(handler_.news(), (News{"sent", "sent", insecure}));
   EXPECT_FALSE(machine_.sending(fd_)) << "it could only fail";
 }
 
