@@ -1,6 +1,7 @@
 #include "client_peer.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <utility>
 
@@ -15,17 +16,18 @@ constexpr std::uint64_t patience_ns = 20 * 60 * second_ns;
 }  // namespace
 
 ClientPeer::ClientPeer(Core& core, Referee& referee, const net::Address& to,
-                       std::vector<std::uint32_t> ids, Over over)
+                       std::vector<std::uint32_t> ids, Over over, bool secure)
     : PeerConnection(core),
       referee_(referee),
       to_(to),
       ids_(std::move(ids)),
-      over_(std::move(over)) {}
+      over_(std::move(over)),
+      secure_(secure) {}
 
 void ClientPeer::start() {
   dial_ = core_.network.dial(core_.network.ephemeral(to_.family()), to_);
   dial_->waker = this;
-  active_ns_ = core_.clock.now_ns();
+  active_ns_ = dialled_ns_ = core_.clock.now_ns();
   harm_before_ = core_.faults.harm();
   check_impatience();
   if (dial_->done) wake_after(0);
@@ -56,7 +58,8 @@ bool ClientPeer::prepare() {
     report();
     return false;
   }
-  attach(std::exchange(dial->stream, nullptr));
+  attach(std::exchange(dial->stream, nullptr),
+         secure_ ? std::make_unique<TlsPeer>(core_, TlsEnd::Role::client) : nullptr);
   send_more();
   return true;
 }
@@ -120,12 +123,19 @@ void ClientPeer::expect_over() {
   must_close_ = true;
 }
 
+// The first waits for the handshake, whose time counts with it.
+void ClientPeer::begun(Course& c, bool first) {
+  referee_.begun(c, harm_before_);
+  c.secure = secure_;
+  if (secure_ && first) c.begun_ns = dialled_ns_;
+}
+
 void ClientPeer::on_sent() {
   active_ns_ = core_.clock.now_ns();
   referee_.progress();
   for (std::size_t at = 0; at < sent_.size(); ++at) {
     Course& c = course(at);
-    if (bytes_sent() > sent_[at].begin && !c.begun) referee_.begun(c, harm_before_);
+    if (bytes_sent() > sent_[at].begin && !c.begun) begun(c, at == 0);
     if (bytes_sent() >= sent_[at].end && holding_ != at) c.sent_whole = true;
   }
   if (tunnel_ended_ && drained()) return connection_over(false);
@@ -283,7 +293,8 @@ void ClientPeer::on_end() {
   connection_over(false);
 }
 
-void ClientPeer::on_error(int) {
+void ClientPeer::on_error(int error) {
+  if (error == EPROTO) referee_.fail("a client got what is no record");
   connection_over(true);
 }
 

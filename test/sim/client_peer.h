@@ -18,7 +18,7 @@ class ClientPeer final : public PeerConnection {
   // `over` is called once, from an event, with the exchanges that this connection never began.
   using Over = std::function<void(std::vector<std::uint32_t> rest)>;
   ClientPeer(Core& core, Referee& referee, const net::Address& to, std::vector<std::uint32_t> ids,
-             Over over);
+             Over over, bool secure = false);
   void start();
 
  private:
@@ -37,6 +37,7 @@ class ClientPeer final : public PeerConnection {
   void send_more();
   void send_request(std::size_t at);
   void send_rest();
+  void begun(Course& course, bool first);
   void expect_over();
   std::size_t feed(std::string_view data);
   void head_arrived(Course& course);
@@ -69,6 +70,8 @@ class ClientPeer final : public PeerConnection {
   std::size_t received_ = 0;  // of the present exchange
   std::uint64_t active_ns_ = 0;
   std::uint64_t harm_before_ = 0;
+  bool secure_;
+  std::uint64_t dialled_ns_ = 0;
   static constexpr std::size_t none = ~std::size_t{0};
 };
 

@@ -44,6 +44,24 @@ constexpr std::array<std::string_view, fault_count> names = {
     "clock_leap",
     "realtime_jump",
     "pool_exhaustion",
+    "tls_small_records",
+    "tls_ticket",
+    "tls_key_update",
+    "tls_kernel_key_update",
+    "tls_asks_for_keys",
+    "tls_no_module",
+    "tls_refused_sending",
+    "tls_refused_receiving",
+    "tls_handshake_stall",
+    "tls_handshake_cut",
+    "tls_handshake_alert",
+    "tls_handshake_garbage",
+    "tls_garbage",
+    "tls_alert",
+    "tls_truncated",
+    "tls_no_close_notify",
+    "tls_bytes_after_close",
+    "tls_no_memory",
 };
 static_assert(!names.back().empty());
 
@@ -65,18 +83,22 @@ Fault fault_named(std::string_view name) {
   return Fault::count;
 }
 
-void Faults::draw() {
+void Faults::draw(bool tls) {
   if (random_.one_in(16)) return;  // a calm day
   const bool harm = may_harm(random_);
   const std::uint64_t appetite = random_.between(1, 4);
-  for (std::size_t i = 0; i < fault_count; ++i) {
-    static constexpr std::uint32_t rarity[] = {2, 4, 8, 16, 32, 64, 128};
-    const auto fault = static_cast<Fault>(i);
-    const bool on = random_.below(6) < appetite;
-    const std::uint32_t rate = random_.pick(rarity);
-    if (!on || (harmful(fault) && !harm)) continue;
-    one_in_[i] = harmful(fault) ? rate * 4 : rate;
-  }
+  for (std::size_t i = 0; i < index(first_tls_fault); ++i)
+    draw(static_cast<Fault>(i), random_, appetite, harm);
+  for (std::size_t i = index(first_tls_fault); tls && i < fault_count; ++i)
+    draw(static_cast<Fault>(i), tls_random_, appetite, harm);
+}
+
+void Faults::draw(Fault fault, Random& random, std::uint64_t appetite, bool harm) {
+  static constexpr std::uint32_t rarity[] = {2, 4, 8, 16, 32, 64, 128};
+  const bool on = random.below(6) < appetite;
+  const std::uint32_t rate = random.pick(rarity);
+  if (!on || (harmful(fault) && !harm)) return;
+  one_in_[index(fault)] = harmful(fault) ? rate * 4 : rate;
 }
 
 bool Faults::hit(Fault fault) {

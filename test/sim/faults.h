@@ -52,16 +52,38 @@ enum class Fault : std::uint8_t {
   clock_leap,
   realtime_jump,
   pool_exhaustion,
+  // Of TLS; shape and time.
+  tls_small_records,
+  tls_ticket,
+  tls_key_update,
+  // Of TLS; taken away.
+  tls_kernel_key_update,
+  tls_asks_for_keys,
+  tls_no_module,
+  tls_refused_sending,
+  tls_refused_receiving,
+  tls_handshake_stall,
+  tls_handshake_cut,
+  tls_handshake_alert,
+  tls_handshake_garbage,
+  tls_garbage,
+  tls_alert,
+  tls_truncated,
+  tls_no_close_notify,
+  tls_bytes_after_close,
+  tls_no_memory,
   count,
 };
 inline constexpr std::size_t fault_count = static_cast<std::size_t>(Fault::count);
+inline constexpr Fault first_tls_fault = Fault::tls_small_records;
 
 std::string_view to_string(Fault fault);
 // `count` when there is none of that name.
 Fault fault_named(std::string_view name);
 // Whether an exchange that met it may end in an error.
 constexpr bool harmful(Fault fault) {
-  return fault >= Fault::lost_buffers && fault < Fault::count && fault != Fault::realtime_jump;
+  if (fault >= first_tls_fault) return fault >= Fault::tls_kernel_key_update;
+  return fault >= Fault::lost_buffers && fault != Fault::realtime_jump;
 }
 
 using FaultCounts = std::array<std::uint64_t, fault_count>;
@@ -69,10 +91,10 @@ using FaultCounts = std::array<std::uint64_t, fault_count>;
 // All faults are off at first.
 class Faults {
  public:
-  explicit Faults(std::uint64_t seed) : random_(seed) {}
+  explicit Faults(std::uint64_t seed) : random_(seed), tls_random_(seed ^ 0x746c73) {}
 
-  // Draws which faults are on and how rare each is.
-  void draw();
+  // Draws which faults are on and how rare each is; those of TLS only where somebody speaks it.
+  void draw(bool tls);
   // Makes one certain, rare or impossible: `one_in` 0 is off, 1 always.
   void set(Fault fault, std::uint32_t one_in) { one_in_[index(fault)] = one_in; }
   void all_off() { one_in_.fill(0); }
@@ -90,8 +112,10 @@ class Faults {
  private:
   static std::size_t index(Fault fault) { return static_cast<std::size_t>(fault); }
   void count(Fault fault);
+  void draw(Fault fault, Random& random, std::uint64_t appetite, bool harm);
 
   Random random_;
+  Random tls_random_;  // so that what the others do stays as it was
   std::array<std::uint32_t, fault_count> one_in_{};
   FaultCounts counts_{};
   std::uint64_t harm_ = 0;

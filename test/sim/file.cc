@@ -121,12 +121,32 @@ std::shared_ptr<SocketFile> SocketFile::accept(int* error) {
 
 int SocketFile::read(char* out, std::size_t room, bool peek) {
   if (stream_ == nullptr) return dial_ != nullptr ? -EAGAIN : not_connected(-ENOTCONN, -EINVAL);
+  if (tls_ != nullptr && tls_->opens()) return tls_->read(*stream_, out, room, peek);
   return stream_->read(out, room, peek);
 }
 
 int SocketFile::write(const char* data, std::size_t bytes, const std::shared_ptr<void>& hold) {
   if (stream_ == nullptr) return dial_ != nullptr ? -EAGAIN : not_connected(-EPIPE, -ENOTCONN);
+  if (tls_ != nullptr && tls_->sends()) return tls_->write(*stream_, RecordType::data, data, bytes);
   return stream_->write(data, bytes, hold);
+}
+
+int SocketFile::attach_tls() {
+  if (family_ == AF_UNIX) return -EOPNOTSUPP;
+  if (stream_ == nullptr || stream_->read_ended()) return -ENOTCONN;
+  if (tls_ != nullptr) return -EEXIST;
+  tls_ = std::make_unique<KernelTls>();
+  return 0;
+}
+
+int SocketFile::install_keys(bool tx, const RecordKeys& keys) {
+  return tls_ != nullptr ? tls_->install(tx, keys) : -ENOPROTOOPT;
+}
+
+bool SocketFile::has_bytes() {
+  if (stream_ == nullptr) return false;
+  if (tls_ == nullptr || !tls_->opens()) return stream_->readable_bytes() != 0;
+  return tls_->has_data(*stream_);
 }
 
 int SocketFile::shutdown(int how) {
@@ -151,7 +171,12 @@ int SocketFile::shutdown(int how) {
 
 unsigned SocketFile::poll_events() {
   if (listener_ != nullptr) return listener_->waiting() ? POLLIN | POLLRDNORM : 0;
-  if (stream_ != nullptr) return stream_->poll_events();
+  if (stream_ != nullptr) {
+    const unsigned events = stream_->poll_events();
+    if (tls_ == nullptr || !tls_->opens()) return events;
+    constexpr unsigned in = POLLIN | POLLRDNORM;
+    return tls_->readable(*stream_) ? events | in : events & ~in;
+  }
   if (dial_ != nullptr && !dial_->done) return 0;
   return POLLOUT | POLLWRNORM | POLLHUP;
 }

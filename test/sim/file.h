@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernel_tls.h"
 #include "network.h"
 
 namespace ringside::sim {
@@ -105,6 +106,13 @@ class SocketFile final : public File {
   unsigned poll_events() override;
   std::string describe() const override;
 
+  // Kernel TLS: the protocol, then the keys.
+  int attach_tls();
+  int install_keys(bool tx, const RecordKeys& keys);
+  KernelTls* tls() { return tls_.get(); }
+  // A read would give bytes right now.
+  bool has_bytes();
+
   int family() const { return family_; }
   bool listening() const { return listener_ != nullptr; }
   Stream* stream() { return stream_.get(); }
@@ -129,6 +137,7 @@ class SocketFile final : public File {
   std::shared_ptr<Listener> listener_;
   std::shared_ptr<Dial> dial_;
   std::shared_ptr<Stream> stream_;
+  std::unique_ptr<KernelTls> tls_;
 };
 
 // Descriptor numbers. The lowest free one is taken, as POSIX says: a stale number soon means

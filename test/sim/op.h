@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "file.h"
@@ -28,6 +29,8 @@ struct Op {
   net::Address address;        // of a connect, likewise
   std::size_t done_bytes = 0;  // with MSG_WAITALL
   std::shared_ptr<void> hold;  // of a zero-copy send: ends in the notification
+  // Of a message that is sent: the type of the record that it is to be (TLS_SET_RECORD_TYPE).
+  std::optional<RecordType> record_type;
 
   std::shared_ptr<Op> next;  // linked behind this one: starts when it has succeeded
   bool linked = false;       // behind another, and not started yet

@@ -1,5 +1,6 @@
 #include "operations.h"
 
+#include <linux/tls.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -89,8 +90,7 @@ std::uint32_t receive_flags(const SocketFile& socket, const Target& target, int 
   if (target.selected && result > 0) {
     flags = IORING_CQE_F_BUFFER | static_cast<std::uint32_t>(target.id) << IORING_CQE_BUFFER_SHIFT;
   }
-  Stream* stream = const_cast<SocketFile&>(socket).stream();
-  if (result > 0 && stream != nullptr && stream->readable_bytes() != 0) {
+  if (result > 0 && const_cast<SocketFile&>(socket).has_bytes()) {
     flags |= IORING_CQE_F_SOCK_NONEMPTY;
   }
   return flags;
@@ -105,7 +105,7 @@ int fill_bundle(SimRing& ring, const Op& op, SocketFile& socket, std::size_t tot
     const bool limited = op.sqe.len % next.bytes != 0;
     if (limited && total + next.bytes > op.sqe.len) break;
     // An end or an error behind the data is for the next receive to tell.
-    if (socket.stream()->readable_bytes() == 0) break;
+    if (!socket.has_bytes()) break;
     const std::size_t room = shorten(ring, next.bytes, Fault::short_read);
     BufferGroups::unpoison(next.data, room);
     const int result = socket.read(next.data, room, false);
@@ -116,7 +116,23 @@ int fill_bundle(SimRing& ring, const Op& op, SocketFile& socket, std::size_t tot
   return static_cast<int>(total);
 }
 
+// With room for a control message: a record of whatever type, which is told.
+int receive_record(const Op& op, SocketFile& socket, const Target& target) {
+  auto* message = pointer<msghdr>(op.sqe.addr);
+  RecordType type{};
+  const int result = socket.tls()->read_any(*socket.stream(), target.data, target.room, &type);
+  if (result <= 0) return result;
+  cmsghdr* header = CMSG_FIRSTHDR(message);
+  header->cmsg_level = SOL_TLS;
+  header->cmsg_type = TLS_GET_RECORD_TYPE;
+  header->cmsg_len = CMSG_LEN(1);
+  *CMSG_DATA(header) = static_cast<unsigned char>(type);
+  return result;
+}
+
 int receive_into(SimRing& ring, Op& op, SocketFile& socket, const Target& target) {
+  if (op.sqe.opcode == IORING_OP_RECVMSG && socket.tls() != nullptr && socket.tls()->opens())
+    return receive_record(op, socket, target);
   // Whether there is anything to hear at all; errors are injected only then.
   char probe;
   const int peeked = socket.read(&probe, 1, true);
@@ -215,6 +231,10 @@ int write_pieces(Op& op, SocketFile& socket, std::size_t limit) {
       skip -= piece.iov_len;
       continue;
     }
+    if (op.record_type && socket.tls() != nullptr && socket.tls()->sends()) {
+      return socket.tls()->write(*socket.stream(), *op.record_type,
+                                 static_cast<const char*>(piece.iov_base), piece.iov_len);
+    }
     const std::size_t want = std::min(piece.iov_len - skip, limit - taken);
     const int result = socket.write(static_cast<const char*>(piece.iov_base) + skip, want, op.hold);
     if (result < 0) return taken != 0 ? static_cast<int>(taken) : result;
@@ -231,9 +251,15 @@ void send(SimRing& ring, Op& op) {
   if ((socket->poll_events() & POLLOUT) != 0) {
     if (const int error = send_error(ring, *socket); error != 0) return ring.complete(op, error);
   }
+  if (op.hold != nullptr && socket->tls() != nullptr && socket->tls()->sends()) {
+    op.hold = nullptr;
+    return ring.complete(op, -EOPNOTSUPP);
+  }
   const std::size_t all = total(op);
   for (;;) {
-    const std::size_t limit = shorten(ring, all - op.done_bytes, Fault::short_write);
+    // A control record leaves whole.
+    const std::size_t limit =
+        op.record_type ? all : shorten(ring, all - op.done_bytes, Fault::short_write);
     int result = write_pieces(op, *socket, limit);
     if (result == -EAGAIN) {
       if ((op.sqe.msg_flags & MSG_DONTWAIT) != 0) {
@@ -381,6 +407,10 @@ int prepare_connect(Op& op) {
 void capture_message(Op& op) {
   const auto* message = pointer<const msghdr>(op.sqe.addr);
   op.pieces.assign(message->msg_iov, message->msg_iov + message->msg_iovlen);
+  const cmsghdr* header = CMSG_FIRSTHDR(message);
+  if (op.sqe.opcode != IORING_OP_SENDMSG || header == nullptr) return;
+  if (header->cmsg_level == SOL_TLS && header->cmsg_type == TLS_SET_RECORD_TYPE)
+    op.record_type = static_cast<RecordType>(*CMSG_DATA(header));
 }
 
 }  // namespace

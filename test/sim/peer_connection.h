@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core.h"
+#include "tls_peer.h"
 
 namespace ringside::sim {
 
@@ -26,12 +27,15 @@ class PeerConnection : public Wakeable {
   // Called from events. Each may send, finish, close or reset.
   virtual void on_data(std::string_view data) = 0;
   virtual void on_end() = 0;
+  // EPROTO: what came is no record of TLS. ECONNABORTED: the end was not announced, or an alert
+  // came.
   virtual void on_error(int error) = 0;
   virtual void on_sent() = 0;  // more of what was to be sent has left
   // Anything else that may be ready; false when there is no stream to serve yet.
   virtual bool prepare() { return true; }
 
-  void attach(std::shared_ptr<Stream> stream);
+  // `tls`: null where it speaks in clear.
+  void attach(std::shared_ptr<Stream> stream, std::unique_ptr<TlsPeer> tls = nullptr);
   void send(std::string_view bytes) { out_.append(bytes); }
   // FIN, once everything was sent.
   void finish();
@@ -46,9 +50,11 @@ class PeerConnection : public Wakeable {
   void set_pace(const Pace& pace) { pace_ = pace; }
   void wake_after(std::uint64_t delay_ns);
 
-  bool drained() const { return out_at_ == out_.size(); }
+  bool drained() const {
+    return out_at_ == out_.size() && (tls_ == nullptr || (sealed_ == 0 && tls_->drained()));
+  }
   std::uint64_t bytes_sent() const { return bytes_sent_; }
-  std::uint64_t bytes_queued() const { return bytes_sent_ + (out_.size() - out_at_); }
+  std::uint64_t bytes_queued() const { return bytes_sent_ + sealed_ + (out_.size() - out_at_); }
   // The most that on_sent must hear of before anything further leaves.
   void stop_sending_at(std::uint64_t offset) { send_limit_ = offset; }
 
@@ -58,9 +64,20 @@ class PeerConnection : public Wakeable {
   void serve();
   bool write_some();
   bool read_some();
+  bool end_sending();
+  std::size_t may_send() const;
+  void took(std::size_t bytes);
+  void lose_sending(int error);
+  // With TLS.
+  bool write_records();
+  void read_records(std::string_view bytes);
+  void records_ended();
+  void farewell();
   std::size_t paced(std::size_t bytes) const;
 
   std::shared_ptr<Stream> stream_;
+  std::unique_ptr<TlsPeer> tls_;
+  std::size_t sealed_ = 0;  // bytes of `out_` that are in records which have not left whole
   std::string out_;
   std::size_t out_at_ = 0;
   std::uint64_t bytes_sent_ = 0;

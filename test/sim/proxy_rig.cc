@@ -120,7 +120,11 @@ void TestOrigin::on_ready() {
 
 ProxyRig::ProxyRig(const Settings& settings, TestPeer::Heard heard)
     : origin(world.core(), std::move(heard)) {
-  runtime_ = std::make_shared<const proxy::Runtime>(make_snapshot(settings, 0), 1);
+  std::shared_ptr<const tls::Material> material;
+  if (settings.tls) material = std::make_shared<ScriptedMaterial>(tls_);
+  tls_.kernel = settings.kernel_tls;
+  runtime_ = std::make_shared<const proxy::Runtime>(make_snapshot(settings, 0), 1, nullptr,
+                                                    std::move(material));
   net::ListenerSet set(world.sys());
   if (!set.open(*runtime_->snapshot, 1, no_sleep).empty()) std::abort();
   auto made = proxy::Worker::create({.kernel = world.kernel(),
@@ -138,9 +142,9 @@ ProxyRig::~ProxyRig() {
   world.clock().clear();
 }
 
-TestPeer& ProxyRig::client() {
-  clients_.push_back(std::make_unique<TestPeer>(world.core()));
-  clients_.back()->dial(client_target(2));
+TestPeer& ProxyRig::client(TestPeer::Heard heard, bool secure) {
+  clients_.push_back(std::make_unique<TestPeer>(world.core(), std::move(heard)));
+  clients_.back()->dial(client_target(2, secure));
   return *clients_.back();
 }
 
@@ -172,6 +176,7 @@ std::string ProxyRig::end() {
   const std::size_t operations = world.sim_kernel().operations_in_flight();
   if (operations != 0) left += std::to_string(operations) + " operations; ";
   worker.reset();
+  if (tls_.layers != 0) left += std::to_string(tls_.layers) + " record layers; ";
   const std::size_t open = world.files().in_use().size();
   if (open != 0) left += std::to_string(open) + " descriptors; ";
   return left;

@@ -12,6 +12,7 @@
 #include "ringside/net/listener_set.h"
 #include "ringside/proxy/worker.h"
 
+#include "scripted_tls.h"
 #include "settings.h"
 #include "sim_world.h"
 
@@ -92,7 +93,9 @@ class ProxyRig {
   ProxyRig(const ProxyRig&) = delete;
   ProxyRig& operator=(const ProxyRig&) = delete;
 
-  TestPeer& client();
+  TestPeer& client() { return client({}, false); }
+  // `secure`: at the listener that speaks TLS (Settings::tls).
+  TestPeer& client(TestPeer::Heard heard, bool secure);
   TestPeer& client(std::string_view request) {
     TestPeer& peer = client();
     peer.send(request);
@@ -115,6 +118,11 @@ class ProxyRig {
   std::uint64_t now_ns() { return world.clock().now_ns(); }
 
   SimWorld world{1};
+
+ private:
+  ScriptedTls tls_{world.core()};
+
+ public:
   std::unique_ptr<proxy::Worker> worker;
   TestOrigin origin;
 

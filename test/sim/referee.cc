@@ -191,8 +191,10 @@ bool Referee::may_leave_unread(const Course& c) const {
   // Answered here while its body was on the way.
   const bool answered_early =
       local_failure(c.record_status) && c.end.stage == proxy::Stage::send_request;
-  return followed || met_stale || answered_early || c.script.early_answer || c.script.expect ||
-         c.script.ask == Ask::malformed;
+  // Its end is a record, which may come later than ringside lingers.
+  const bool end_is_late = c.secure && c.script.conduct == Conduct::half_close;
+  return followed || met_stale || answered_early || end_is_late || c.script.early_answer ||
+         c.script.expect || c.script.ask == Ask::malformed;
 }
 
 void Referee::judge_all() {

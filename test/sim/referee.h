@@ -17,6 +17,7 @@ namespace ringside::sim {
 struct Course {
   Script script;
 
+  bool secure = false;      // the client speaks TLS
   bool begun = false;       // the client has sent something of it
   bool sent_whole = false;  // or everything
   bool ended = false;       // the client is through with it

@@ -26,6 +26,9 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Sabotage::count)
     "drop-bytes",
     "early-reuse",
     "stop-progress",
+    "trust-truncation",
+    "end-silently",
+    "leak-layer",
 };
 static_assert(!names.back().empty());
 
@@ -100,7 +103,17 @@ Saboteur::Saboteur(Sabotage how, SimWorld& world, Referee& referee)
     : how_(how), world_(world), referee_(referee) {}
 Saboteur::~Saboteur() = default;
 
-void Saboteur::begin(const std::vector<std::unique_ptr<proxy::Worker>>& workers) {
+void Saboteur::begin(ScriptedTls& tls) {
+  tls.trusts_truncation = how_ == Sabotage::trust_truncation;
+  tls.ends_silently = how_ == Sabotage::end_silently;
+  if (how_ == Sabotage::leak_layer) ++tls.layers;
+  if (!tls.trusts_truncation) return;
+  world_.faults().set(Fault::tls_small_records, 1);
+  world_.faults().set(Fault::tls_truncated, 16);
+}
+
+void Saboteur::begin(const std::vector<std::unique_ptr<proxy::Worker>>& workers, ScriptedTls* tls) {
+  if (tls != nullptr) begin(*tls);
   auto& tamper = world_.network().medium().tamper;
   switch (how_) {
     case Sabotage::leak_descriptor:

@@ -10,6 +10,7 @@
 #include "ringside/ring/completion.h"
 
 #include "referee.h"
+#include "scripted_tls.h"
 #include "sim_world.h"
 
 namespace ringside::sim {
@@ -24,11 +25,14 @@ enum class Sabotage : std::uint8_t {
   drop_log_record,
   double_log_record,
   wrong_end_reason,
-  cross_bodies,     // bytes of one exchange reach another client
-  corrupt_request,  // likewise on the way up
-  drop_bytes,       // some bytes of a response vanish
-  early_reuse,      // a buffer is given back to the kernel while it is still being read
-  stop_progress,    // nothing moves any more
+  cross_bodies,      // bytes of one exchange reach another client
+  corrupt_request,   // likewise on the way up
+  drop_bytes,        // some bytes of a response vanish
+  early_reuse,       // a buffer is given back to the kernel while it is still being read
+  stop_progress,     // nothing moves any more
+  trust_truncation,  // TLS that ends without close_notify is taken for whole
+  end_silently,      // TLS ends without close_notify
+  leak_layer,        // a record layer that nobody gives back
   count,
 };
 
@@ -41,13 +45,14 @@ class Saboteur {
   Saboteur(Sabotage how, SimWorld& world, Referee& referee);
   ~Saboteur();
 
-  // Once the workers run.
-  void begin(const std::vector<std::unique_ptr<proxy::Worker>>& workers);
+  // Once the workers run. `tls`: null where nobody speaks it.
+  void begin(const std::vector<std::unique_ptr<proxy::Worker>>& workers, ScriptedTls* tls);
   // What a finished worker is seen to hold.
   proxy::Worker::Holdings holdings(const proxy::Worker& worker) const;
 
  private:
   class Idler;
+  void begin(ScriptedTls& tls);
   Sabotage how_;
   SimWorld& world_;
   Referee& referee_;

@@ -14,7 +14,10 @@ constexpr std::uint32_t web_host = 0x0a010001;  // 10.1.0.1
 constexpr std::uint32_t app_host = 0x0a020001;  // 10.2.0.1
 constexpr std::uint16_t v4_port = 80;
 constexpr std::uint16_t v6_port = 8080;
+constexpr std::uint16_t v4_tls_port = 443;
+constexpr std::uint16_t v6_tls_port = 8443;
 constexpr const char* web_socket = "/run/web.sock";
+constexpr const char* web_tls_socket = "/run/web-tls.sock";
 constexpr const char* app_socket = "/run/app.sock";
 
 config::Endpoint inet(const std::string& host, std::uint16_t port, bool v6 = false) {
@@ -42,16 +45,26 @@ config::Timeouts timeouts() {
   return out;
 }
 
+config::Listen listen(const char* name, std::uint16_t v4, std::uint16_t v6, const char* path) {
+  config::Listen out;
+  out.name = name;
+  out.addresses = {inet("10.1.0.1", v4), inet("::", v6, true), unix_socket(path)};
+  return out;
+}
+
 config::Upstream upstream(const Settings& settings, const std::string& name) {
   config::Upstream out;
   out.name = name;
   out.timeouts = timeouts();
+  // A handshake over a slow network may fail by it; the referee takes that for a long exchange.
+  if (settings.tls) out.timeouts.connect_ms = 9'500;
   if (settings.scarce) out.queue_max = 3;
   return out;
 }
 
-config::UpstreamServer server(const Settings& settings, config::Endpoint endpoint) {
+config::UpstreamServer server(const Settings& settings, unsigned index, config::Endpoint endpoint) {
   config::UpstreamServer out;
+  out.tls = (settings.secure_servers >> index & 1) != 0;
   out.endpoint = std::move(endpoint);
   out.connections_max = settings.server_connections_max;
   return out;
@@ -138,6 +151,17 @@ void set_body_rate(Settings& settings, std::uint64_t seed) {
   if (seed % 8 == 7) settings.body_rate_min = 1;
 }
 
+void set_tls(Settings& settings, std::uint64_t seed) {
+  Random random(seed ^ 0x746c73);
+  settings.tls = random.coin();
+  if (!settings.tls) return;
+  settings.secure_servers = static_cast<unsigned>(random.below(8));
+  using enum config::KernelTls;
+  static constexpr config::KernelTls wishes[] = {off, off, automatic, automatic, require};
+  settings.kernel_tls = random.pick(wishes);
+  if (settings.kernel_tls == require) settings.secure_servers &= 3;  // the other is a unix socket
+}
+
 std::string to_string(const Settings& s) {
   std::string out = std::to_string(s.rings) + " rings of " + std::to_string(s.ring_entries) + ", " +
                     std::to_string(s.buffers) + " buffers of " + std::to_string(s.buffer_bytes) +
@@ -152,6 +176,9 @@ std::string to_string(const Settings& s) {
   if (s.abilities.bundles) out += ", bundles";
   if (s.batch_wait) out += ", waits for batches";
   if (s.body_rate_min != 0) out += ", a least rate";
+  if (s.tls) out += ", TLS, secure servers " + std::to_string(s.secure_servers);
+  if (s.kernel_tls == config::KernelTls::automatic) out += ", kernel TLS";
+  if (s.kernel_tls == config::KernelTls::require) out += ", kernel TLS or nothing";
   if (s.end_early) out += ", ends early";
   return out + (s.end_by_stop ? ", by a stop" : ", by a drain");
 }
@@ -179,30 +206,32 @@ config::SnapshotRef make_snapshot(const Settings& settings, unsigned variant) {
   out->timeouts = timeouts();
   out->limits.buffered_bytes_max = settings.buffered_bytes_max;
   out->limits.body_rate_min = settings.body_rate_min;
-  config::Listen web;
-  web.name = "web";
-  web.addresses = {inet("10.1.0.1", v4_port), inet("::", v6_port, true), unix_socket(web_socket)};
-  out->listens = {web};
+  out->listens = {listen("web", v4_port, v6_port, web_socket)};
+  if (settings.tls) {
+    out->tls.push_back({.name = "sim", .certificates = {}, .client_ca = {}});
+    out->listens.push_back(listen("web-tls", v4_tls_port, v6_tls_port, web_tls_socket));
+    out->listens.back().tls = 0;
+  }
   config::Upstream app = upstream(settings, "app");
-  app.servers = {server(settings, inet("10.2.0.1", 9000)),
-                 server(settings, inet("10.2.0.1", 9001))};
+  app.servers = {server(settings, 0, inet("10.2.0.1", 9000)),
+                 server(settings, 1, inet("10.2.0.1", 9001))};
   if (variant % 3 == 1) std::swap(app.servers[0], app.servers[1]);
   if (variant % 3 == 2) app.servers.pop_back();
   config::Upstream unix_app = upstream(settings, "unix-app");
-  unix_app.servers = {server(settings, unix_socket(app_socket))};
+  unix_app.servers = {server(settings, 2, unix_socket(app_socket))};
   out->upstreams = {app, unix_app};
   out->sites = {site(settings, out->limits)};
   return out;
 }
 
-net::Address client_target(std::uint64_t choice) {
+net::Address client_target(std::uint64_t choice, bool secure) {
   switch (choice % 4) {
     case 0:
-      return make_unix(web_socket);
+      return make_unix(secure ? web_tls_socket : web_socket);
     case 1:
-      return make_ipv6_loopback(v6_port);
+      return make_ipv6_loopback(secure ? v6_tls_port : v6_port);
     default:
-      return make_ipv4(web_host, v4_port);
+      return make_ipv4(web_host, secure ? v4_tls_port : v4_port);
   }
 }
 

@@ -29,11 +29,16 @@ struct Settings {
   bool end_early = false;                    // a drain, or a stop, while clients are at work
   bool end_by_stop = false;
   std::uint64_t body_rate_min = 0;
+  bool tls = false;             // there is a listener that speaks it
+  unsigned secure_servers = 0;  // bit i: server i speaks it
+  config::KernelTls kernel_tls = config::KernelTls::off;
 };
 
 Settings draw_settings(Random& random);
 // One seed in eight has a least rate of bodies; none of those that were kept before there was one.
 void set_body_rate(Settings& settings, std::uint64_t seed);
+// One seed in two has TLS, with its clients and some of its servers.
+void set_tls(Settings& settings, std::uint64_t seed);
 std::string to_string(const Settings& settings);
 // Makes everything scarce: requests may be refused.
 void make_scarce(Settings& settings, Random& random);
@@ -42,7 +47,7 @@ void make_scarce(Settings& settings, Random& random);
 config::SnapshotRef make_snapshot(const Settings& settings, unsigned variant);
 
 // Where clients connect to.
-net::Address client_target(std::uint64_t choice);
+net::Address client_target(std::uint64_t choice, bool secure = false);
 // Where the upstream servers listen.
 inline constexpr unsigned server_count = 3;
 net::Address server_address(unsigned index);

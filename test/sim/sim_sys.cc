@@ -1,5 +1,9 @@
 #include "sim_sys.h"
 
+#include <linux/tls.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -34,9 +38,21 @@ int SimSys::set_option(int fd, int level, int name, int value) {
   return socket != nullptr ? socket->set_option(level, name, value) : -EBADF;
 }
 
-// As a kernel without the module `tls`: the simulated records are never its business.
-int SimSys::set_option_bytes(int fd, int, int, const void*, std::size_t) {
-  return core_.files.socket(fd) != nullptr ? -ENOENT : -EBADF;
+// Kernel TLS, as far as TCP_ULP and the keys go; these are RecordKeys here.
+int SimSys::set_option_bytes(int fd, int level, int name, const void* value, std::size_t bytes) {
+  auto socket = core_.files.socket(fd);
+  if (socket == nullptr) return -EBADF;
+  if (level == SOL_TCP && name == TCP_ULP) {
+    // As where the module is missing.
+    return core_.faults.hit(Fault::tls_no_module) ? -ENOENT : socket->attach_tls();
+  }
+  const bool tx = name == TLS_TX;
+  RecordKeys keys;
+  if (level != SOL_TLS || (!tx && name != TLS_RX) || bytes != sizeof keys) return -EINVAL;
+  if (core_.faults.hit(tx ? Fault::tls_refused_sending : Fault::tls_refused_receiving))
+    return -EINVAL;
+  std::memcpy(&keys, value, sizeof keys);
+  return socket->install_keys(tx, keys);
 }
 
 int SimSys::reset_on_close(int fd) {
@@ -142,7 +158,8 @@ int SimSys::splice_in(int socket, int pipe_write_fd, std::uint32_t bytes) {
   std::string data(room, '\0');
   const int result = from->read(data.data(), room, false);
   if (result > 0) to->store().bytes.append(data, 0, static_cast<std::size_t>(result));
-  return result;
+  // tls_sw_splice_read() says of a record that is no data what others say of no such call.
+  return result == -EIO && from->tls() != nullptr ? -EINVAL : result;
 }
 
 int SimSys::splice_out(int pipe_read_fd, int socket, std::uint32_t bytes) {

@@ -41,8 +41,16 @@ Simulation::~Simulation() {
 SimulationResult Simulation::run() {
   Faults& faults = world_.faults();
   set_body_rate(settings_, options_.seed);
+  if (!options_.clear) set_tls(settings_, options_.seed);
+  if (settings_.tls) {
+    tls_ = std::make_unique<ScriptedTls>(world_.core());
+    tls_->kernel = settings_.kernel_tls;
+  }
   // A broken invariant must not hide behind a fault that would excuse it.
-  if (options_.sabotage == Sabotage::none) faults.draw();
+  if (options_.sabotage == Sabotage::none) faults.draw(settings_.tls);
+  // The kernel does not go on under new keys.
+  const bool kernel = settings_.kernel_tls != config::KernelTls::off;
+  faults.set(kernel ? Fault::tls_key_update : Fault::tls_kernel_key_update, 0);
   for (Fault fault : options_.without)
     faults.set(fault, 0);
   // What ends an operation waits in the queue until the kernel takes it, as far as there is room.
@@ -58,7 +66,7 @@ SimulationResult Simulation::run() {
   write_scripts();
   plan_chaos();
   if (settings_.end_early) plan_early_end();
-  saboteur_.begin(workers_);
+  saboteur_.begin(workers_, tls_.get());
   run_until_clients_are_done();
   end_workers();
   if (!referee_.failed()) check_holdings();
@@ -67,8 +75,15 @@ SimulationResult Simulation::run() {
   return result();
 }
 
+proxy::RuntimeRef Simulation::make_runtime(unsigned variant) {
+  std::shared_ptr<const tls::Material> material;
+  if (tls_ != nullptr) material = std::make_shared<ScriptedMaterial>(*tls_);
+  return std::make_shared<const proxy::Runtime>(make_snapshot(settings_, variant), settings_.rings,
+                                                runtime_.get(), std::move(material));
+}
+
 bool Simulation::open() {
-  runtime_ = std::make_shared<const proxy::Runtime>(make_snapshot(settings_, 0), settings_.rings);
+  runtime_ = make_runtime(0);
   net::ListenerSet set(world_.sys());
   // Start-up has tests of its own; here it succeeds sooner or later.
   for (int tries = 0; tries < 200 && set.listeners().empty(); ++tries)
@@ -105,8 +120,9 @@ bool Simulation::open_workers() {
 
 void Simulation::start_servers() {
   for (unsigned i = 0; i < server_count; ++i) {
+    const bool secure = (settings_.secure_servers >> i & 1) != 0;
     servers_.push_back(
-        std::make_unique<UpstreamServer>(world_.core(), referee_, server_address(i)));
+        std::make_unique<UpstreamServer>(world_.core(), referee_, server_address(i), secure));
   }
 }
 
@@ -128,7 +144,11 @@ void Simulation::write_scripts() {
 void Simulation::start_client(std::vector<std::uint32_t> ids, std::uint64_t delay_ns,
                               unsigned tries) {
   ++clients_begun_;
-  const net::Address to = client_target(random_.next());
+  const std::uint64_t choice = random_.next();
+  const bool secure = settings_.tls && (choice >> 32) % 3 != 0;
+  // The kernel has no TLS for unix sockets.
+  const bool require = secure && settings_.kernel_tls == config::KernelTls::require;
+  const net::Address to = client_target(require ? choice | 2 : choice, secure);
   const std::uint32_t first = ids.front();
   clients_.push_back(std::make_unique<ClientPeer>(
       world_.core(), referee_, to, std::move(ids),
@@ -139,7 +159,8 @@ void Simulation::start_client(std::vector<std::uint32_t> ids, std::uint64_t dela
         const unsigned next = rest.front() == first ? tries + 1 : 0;
         if (next > connection_tries_max || ending_) return give_up(rest);
         start_client(std::move(rest), random_.between(1, 50) * millisecond_ns, next);
-      }));
+      },
+      secure));
   world_.clock().after(delay_ns, [peer = clients_.back().get()] { peer->start(); });
 }
 
@@ -173,8 +194,7 @@ void Simulation::chaos() {
 
 void Simulation::reload() {
   reload_wanted_ = false;
-  runtime_ = std::make_shared<const proxy::Runtime>(make_snapshot(settings_, ++reloads_),
-                                                    settings_.rings, runtime_.get());
+  runtime_ = make_runtime(++reloads_);
   for (auto& worker : workers_)
     worker->request_swap(runtime_);
 }
@@ -296,6 +316,9 @@ void Simulation::check_rest() {
   }
   workers_.clear();
   peers_.reset();
+  if (tls_ != nullptr && tls_->layers != 0) {
+    referee_.fail(std::to_string(tls_->layers) + " record layers left at the end");
+  }
   if (world_.sim_kernel().rings() != 0) referee_.fail("a ring was not torn down");
   const std::vector<int> open = world_.files().in_use();
   if (!open.empty()) {

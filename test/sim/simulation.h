@@ -16,6 +16,7 @@
 #include "client_peer.h"
 #include "referee.h"
 #include "sabotage.h"
+#include "scripted_tls.h"
 #include "settings.h"
 #include "sim_world.h"
 #include "upstream_peer.h"
@@ -28,6 +29,7 @@ struct SimulationOptions {
   bool verbose = false;
   Sabotage sabotage = Sabotage::none;
   std::vector<Fault> without;  // faults that stay off, to find out which one matters
+  bool clear = false;          // nobody speaks TLS
 };
 
 struct SimulationResult {
@@ -68,6 +70,7 @@ class Simulation {
   void plan_chaos();
   void chaos();
   void reload();
+  proxy::RuntimeRef make_runtime(unsigned variant);
   void plan_early_end();
   void turn();
   std::string state() const;
@@ -86,6 +89,7 @@ class Simulation {
   Referee referee_;
   Log log_;
   Saboteur saboteur_;
+  std::unique_ptr<ScriptedTls> tls_;  // null: nobody speaks it
   std::vector<std::unique_ptr<UpstreamServer>> servers_;
   std::vector<std::unique_ptr<ClientPeer>> clients_;
   std::size_t clients_begun_ = 0;

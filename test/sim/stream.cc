@@ -90,22 +90,32 @@ std::size_t Stream::unread_by_peer() const {
 int Stream::write(const char* data, std::size_t bytes, const std::shared_ptr<void>& hold) {
   if (error_ != 0) return -take_error();
   if (write_shut_ || dead_) return -EPIPE;
-  auto peer = peer_.lock();
   const std::size_t fits = std::min(bytes, room());
   if (fits == 0 && bytes != 0) {
     write_blocked_ = true;
     return -EAGAIN;
   }
+  return send(data, fits, hold);
+}
+
+int Stream::write_whole(std::string_view bytes) {
+  if (error_ != 0) return -take_error();
+  if (write_shut_ || dead_) return -EPIPE;
+  return send(bytes.data(), bytes.size(), nullptr);
+}
+
+int Stream::send(const char* data, std::size_t bytes, const std::shared_ptr<void>& hold) {
+  auto peer = peer_.lock();
   if (peer == nullptr || peer->released_) {
     if (local_.family() == AF_UNIX) return -EPIPE;  // no packets: known at once
     // Nobody is there any more: the answer is a reset.
     auto self = shared_from_this();
     medium_.clock.after(2 * latency(), [self, hold] { self->reset_arrived(); });
-    return static_cast<int>(fits);
+    return static_cast<int>(bytes);
   }
   std::size_t at = 0;
-  while (at < fits) {
-    std::size_t piece = fits - at;
+  while (at < bytes) {
+    std::size_t piece = bytes - at;
     if (piece > 1 && medium_.faults.hit(Fault::split_segments)) {
       piece = medium_.random.between(1, piece - 1);
     }
@@ -123,7 +133,7 @@ int Stream::write(const char* data, std::size_t bytes, const std::shared_ptr<voi
     peer->expect(std::move(segment));
     at += piece;
   }
-  return static_cast<int>(fits);
+  return static_cast<int>(bytes);
 }
 
 void Stream::expect(Segment segment) {

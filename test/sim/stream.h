@@ -58,6 +58,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Takes what fits. With a `hold` the bytes are not copied now but when they reach the peer; the
   // hold is let go when the last of them has left `data`.
   int write(const char* data, std::size_t bytes, const std::shared_ptr<void>& hold = nullptr);
+  // Takes all of it, as a send buffer does that had room for some.
+  int write_whole(std::string_view bytes);
   int shutdown(int how);
   // The last descriptor is gone: an orderly end, or a reset when something was left unread.
   void release();
@@ -100,6 +102,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     std::shared_ptr<void> hold;
   };
 
+  int send(const char* data, std::size_t bytes, const std::shared_ptr<void>& hold);
   void expect(Segment segment);
   void deliver();
   void take(Segment& segment);

@@ -1,6 +1,7 @@
 #include "upstream_peer.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <string>
 #include <utility>
@@ -21,9 +22,11 @@ std::uint32_t id_in(const std::string& start_line) {
 
 }  // namespace
 
-UpstreamConnection::UpstreamConnection(Core& core, Referee& referee, std::shared_ptr<Stream> stream)
+UpstreamConnection::UpstreamConnection(Core& core, Referee& referee, std::shared_ptr<Stream> stream,
+                                       bool secure)
     : PeerConnection(core), referee_(referee) {
-  attach(std::move(stream));
+  attach(std::move(stream),
+         secure ? std::make_unique<TlsPeer>(core, TlsEnd::Role::server) : nullptr);
 }
 
 void UpstreamConnection::moved() {
@@ -198,12 +201,14 @@ void UpstreamConnection::on_end() {
   if (!tunnel_ || drained()) close();
 }
 
-void UpstreamConnection::on_error(int) {
+void UpstreamConnection::on_error(int error) {
+  if (error == EPROTO) referee_.fail("an upstream got what is no record");
   close();
 }
 
-UpstreamServer::UpstreamServer(Core& core, Referee& referee, const net::Address& address)
-    : core_(core), referee_(referee) {
+UpstreamServer::UpstreamServer(Core& core, Referee& referee, const net::Address& address,
+                               bool secure)
+    : core_(core), referee_(referee), secure_(secure) {
   net::Address bound = address;
   core_.network.bind(bound, {});
   listener_ = core_.network.listen(bound, 1024);
@@ -218,7 +223,7 @@ UpstreamServer::~UpstreamServer() {
 void UpstreamServer::on_ready() {
   while (auto stream = listener_->accept())
     connections_.push_back(
-        std::make_unique<UpstreamConnection>(core_, referee_, std::move(stream)));
+        std::make_unique<UpstreamConnection>(core_, referee_, std::move(stream), secure_));
 }
 
 std::size_t UpstreamServer::open_connections() const {

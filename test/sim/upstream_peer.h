@@ -15,7 +15,7 @@ namespace ringside::sim {
 // One connection: reads requests, and does what their scripts say.
 class UpstreamConnection final : public PeerConnection {
  public:
-  UpstreamConnection(Core& core, Referee& referee, std::shared_ptr<Stream> stream);
+  UpstreamConnection(Core& core, Referee& referee, std::shared_ptr<Stream> stream, bool secure);
 
  private:
   enum class After : std::uint8_t { next, end, die };
@@ -56,7 +56,7 @@ class UpstreamConnection final : public PeerConnection {
 class UpstreamServer final : public Wakeable {
  public:
   // Binds and listens.
-  UpstreamServer(Core& core, Referee& referee, const net::Address& address);
+  UpstreamServer(Core& core, Referee& referee, const net::Address& address, bool secure);
   ~UpstreamServer();
   UpstreamServer(const UpstreamServer&) = delete;
   UpstreamServer& operator=(const UpstreamServer&) = delete;
@@ -67,6 +67,7 @@ class UpstreamServer final : public Wakeable {
  private:
   Core& core_;
   Referee& referee_;
+  bool secure_;
   std::shared_ptr<Listener> listener_;
   std::vector<std::unique_ptr<UpstreamConnection>> connections_;
 };
