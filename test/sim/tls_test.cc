@@ -1,11 +1,13 @@
 // The simulated TLS: that its records show what was done to them, and that its ends agree.
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "kernel_tls.h"
 #include "sim_world.h"
 #include "tls_end.h"
 #include "tls_peer.h"
@@ -199,6 +201,88 @@ TEST(SimTlsPeer, misbehaves_as_the_fault_says) {
   EXPECT_EQ(with(Fault::tls_alert).last, Event::failed);
   EXPECT_EQ(with(Fault::tls_truncated).last, Event::secured);
   EXPECT_NE(with(Fault::tls_no_close_notify).last, Event::ended);
+}
+
+// A socket whose records the kernel makes and opens, and its peer.
+class SimKernelTlsTest : public testing::Test {
+ protected:
+  SimKernelTlsTest() {
+    EXPECT_EQ(tls.install(true, {.secret = 1}), 0);
+    EXPECT_EQ(tls.install(false, {.secret = 2}), 0);
+  }
+  void arrive(std::string_view wire) {
+    EXPECT_EQ(pair.a->write_whole(wire), static_cast<int>(wire.size()));
+    pass();
+  }
+  void pass() { world.clock().advance_to(world.clock().now_ns() + second_ns); }
+  std::string sealed(RecordType type, std::string_view payload) {
+    std::string out;
+    append_record(out, type, payload, peer_tx);
+    return out;
+  }
+  int read(std::size_t room = 100, bool peek = false) {
+    return tls.read(*pair.b, bytes, room, peek);
+  }
+
+  SimWorld world{4};
+  Stream::Pair pair = world.network().pair();
+  KernelTls tls;
+  RecordKeys peer_tx{.secret = 2};
+  char bytes[200];
+};
+
+TEST_F(SimKernelTlsTest, gives_data_of_whole_records_alone) {
+  const std::string record = sealed(RecordType::data, "hello");
+  arrive(record.substr(0, record.size() - 1));
+  EXPECT_FALSE(tls.readable(*pair.b));
+  EXPECT_EQ(read(), -EAGAIN);
+  arrive(record.substr(record.size() - 1));
+  EXPECT_TRUE(tls.has_data(*pair.b));
+  EXPECT_EQ(read(100, true), 5);
+  EXPECT_EQ(read(2), 2);
+  EXPECT_EQ(read(), 3);
+  EXPECT_EQ(std::string_view(bytes, 3), "llo");
+  EXPECT_EQ(read(), -EAGAIN);
+}
+
+TEST_F(SimKernelTlsTest, stops_at_a_record_that_is_no_data) {
+  arrive(sealed(RecordType::alert, "\x01?"));
+  arrive(sealed(RecordType::data, "on"));
+  EXPECT_TRUE(tls.readable(*pair.b));
+  EXPECT_FALSE(tls.has_data(*pair.b));
+  EXPECT_EQ(read(), -EIO);
+  EXPECT_EQ(read(), -EIO) << "it is still there";
+  RecordType type{};
+  EXPECT_EQ(tls.read_any(*pair.b, bytes, 100, &type), 2);
+  EXPECT_EQ(type, RecordType::alert);
+  EXPECT_EQ(read(), 2);
+}
+
+TEST_F(SimKernelTlsTest, does_not_get_over_a_record_that_does_not_open) {
+  peer_tx.sequence = 7;
+  arrive(sealed(RecordType::data, "hello"));
+  EXPECT_TRUE(tls.readable(*pair.b));
+  EXPECT_EQ(read(), -EBADMSG);
+  EXPECT_EQ(read(), -EBADMSG);
+}
+
+TEST_F(SimKernelTlsTest, tells_of_an_error_that_a_look_has_found) {
+  pair.a->reset();
+  pass();
+  EXPECT_TRUE(tls.readable(*pair.b));
+  EXPECT_EQ(read(), -ECONNRESET);
+  EXPECT_EQ(read(), 0);
+}
+
+TEST_F(SimKernelTlsTest, takes_keys_once_and_makes_whole_records_of_what_it_is_given) {
+  EXPECT_EQ(tls.install(true, {}), -EBUSY);
+  EXPECT_EQ(tls.write(*pair.b, RecordType::data, "some text", 9), 9);
+  pass();
+  char wire[100];
+  const int count = pair.a->read(wire, sizeof wire);
+  ASSERT_EQ(count, static_cast<int>(9 + record_overhead));
+  RecordKeys rx{.secret = 1};
+  EXPECT_EQ(opened({wire, static_cast<std::size_t>(count)}, rx), "some text");
 }
 
 }  // namespace
