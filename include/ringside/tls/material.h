@@ -43,6 +43,8 @@ struct Material {
   virtual ~Material() = default;
   Material(const Material&) = default;
   Material& operator=(const Material&) = default;
+  Material(Material&&) = default;
+  Material& operator=(Material&&) = default;
   // What one ring speaks TLS with. Takes milliseconds and reads the files of upstreams: never on a
   // ring. Whatever `before` (may be null; of the same ring, with the `same` configuration or
   // another) has that is still good goes on being used.
