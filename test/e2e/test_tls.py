@@ -7,7 +7,6 @@ import signal
 import socket
 import ssl
 import subprocess
-import tempfile
 
 from support import certificates, client, proxy, testcase, upstream, wire
 from support.limits import limit
@@ -16,15 +15,11 @@ REQUEST = b'GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n'
 TLS12, TLS13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 
 
-class TlsTest(testcase.RingsideTest):
-    """A CA of its own, and ringside with the certificates that it made."""
+class TlsTest(testcase.AuthorityTest):
+    """Ringside with the certificates that the CA made."""
 
     def setUp(self) -> None:
         super().setUp()
-        folder = tempfile.TemporaryDirectory(prefix='ringside-test-')
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.authority = certificates.Authority(self.folder / 'ca')
         self.pair = self.authority.issue('main')
 
     def lines(self, *pairs: certificates.Pair) -> str:

@@ -1,9 +1,7 @@
 """TLS to servers: whom ringside trusts, whom it does not, and what it says then."""
 
-import pathlib
 import socket
 import ssl
-import tempfile
 import threading
 
 from support import certificates, client, testcase, upstream, wire
@@ -11,15 +9,8 @@ from support import certificates, client, testcase, upstream, wire
 TLS12, TLS13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 
 
-class UpstreamTest(testcase.RingsideTest):
+class UpstreamTest(testcase.AuthorityTest):
     """Servers with certificates of a CA that ringside trusts, or of another."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        folder = tempfile.TemporaryDirectory(prefix='ringside-test-')
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.authority = certificates.Authority(self.folder / 'ca')
 
     def context(self, *names: str, days: int = certificates.DAYS, authority: certificates.Authority | None = None,
                 version: ssl.TLSVersion | None = None) -> ssl.SSLContext:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pathlib
 import shutil
+import tempfile
 import unittest
 from typing import Any
 
-from . import modes, proxy, upstream
+from . import certificates, modes, proxy, upstream
 
 
 class RingsideTest(unittest.TestCase):
@@ -68,3 +70,14 @@ class RingsideTest(unittest.TestCase):
         if not path:
             self.fail(f'{name} is not installed (scripts/test installs it)')
         return path
+
+
+class AuthorityTest(RingsideTest):
+    """With a temporary folder and, in it, a CA; both end with the test."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        folder = tempfile.TemporaryDirectory(prefix='ringside-test-')
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.authority = certificates.Authority(self.folder / 'ca')
