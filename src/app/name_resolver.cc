@@ -54,6 +54,8 @@ std::vector<std::string> sorted_texts(const std::vector<net::Address>& addresses
   return texts;
 }
 
+}  // namespace
+
 net::Address with_port(const net::Address& address, std::uint16_t port) {
   net::Address copy = address;
   if (copy.family() == AF_INET) reinterpret_cast<sockaddr_in*>(copy.raw())->sin_port = htons(port);
@@ -62,8 +64,6 @@ net::Address with_port(const net::Address& address, std::uint16_t port) {
   }
   return copy;
 }
-
-}  // namespace
 
 std::expected<std::vector<net::Address>, std::string> resolve_by_system(const std::string& name) {
   addrinfo* list = nullptr;

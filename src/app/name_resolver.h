@@ -23,6 +23,8 @@ using Resolve =
 // getaddrinfo(3).
 std::expected<std::vector<net::Address>, std::string> resolve_by_system(const std::string& name);
 
+net::Address with_port(const net::Address& address, std::uint16_t port);
+
 // One name, looked up once for all the servers that have it.
 struct ResolverTarget {
   std::shared_ptr<upstream::SharedServer> server;

@@ -18,6 +18,7 @@
 #include "control_loop.h"
 #include "cpu_count.h"
 #include "name_resolver.h"
+#include "ocsp_refresher.h"
 #include "resources.h"
 #include "ring_threads.h"
 #include "tls_files.h"
@@ -96,12 +97,16 @@ class Runtimes {
 };
 
 std::vector<Chore> chores(const config::SnapshotRef& snapshot, const proxy::RuntimeRef& runtime,
-                          RingThreads& rings, unsigned count, base::Logger& logger) {
+                          RingThreads& rings, unsigned count, OcspRefresher& ocsp,
+                          base::Logger& logger) {
   // An entry that nothing uses is not loaded, so there is nothing to look after.
   if (runtime->material == nullptr || snapshot->tls.empty()) return {};
+  ocsp.watch(*runtime->material);
   auto runtimes = std::make_shared<Runtimes>(runtime);
-  auto publish = [snapshot, &rings, count,
+  auto publish = [snapshot, &rings, count, &ocsp,
                   runtimes](std::shared_ptr<const tls::Material> material) {
+    // First, so that the new contexts have the responses that are known.
+    ocsp.watch(*material);
     runtimes->replace(std::make_shared<const proxy::Runtime>(
         snapshot, count, runtimes->latest().get(), std::move(material)));
     rings.request_swap(runtimes->latest());
@@ -138,10 +143,12 @@ int serve(const config::SnapshotRef& snapshot, const Plan& plan,
   if (runtime->material != nullptr)
     log.log(LogLevel::info, "start", describe(runtime->material->kernel));
   // Before anybody is told that it runs: files that change from then on are noticed.
-  std::vector<Chore> work = chores(snapshot, runtime, rings, plan.rings, log);
+  OcspRefresher ocsp(log);
+  std::vector<Chore> work = chores(snapshot, runtime, rings, plan.rings, ocsp, log);
   log.log(LogLevel::info, "ready", ready_text(*snapshot, listeners));
 
   const bool asked = control_loop(rings, log, signals, std::move(work));
+  ocsp.stop();
   resolver.stop();
   if (!asked) {
     failure.say("stop", "the rings ended without having been told to");

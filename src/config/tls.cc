@@ -60,6 +60,16 @@ void read_ktls(Section& section, KernelTls& out) {
             .value_or(out);
 }
 
+void read_ocsp(Section& section, Tls& tls) {
+  const auto value = section.take("ocsp");
+  if (!value) return;
+  tls.ocsp = choice<Ocsp>(*value, {{"off", Ocsp::off}, {"fetch", Ocsp::fetch}}).value_or(tls.ocsp);
+  const bool has_use = std::ranges::any_of(
+      tls.certificates, [](const TlsCertificate& each) { return each.ocsp.empty(); });
+  if (tls.ocsp == Ocsp::fetch && !has_use && !tls.certificates.empty())
+    value->warn("fetches nothing, since every certificate has an OCSP file");
+}
+
 void read_certificate(const Value& value, const std::string& title, Tls& tls) {
   if (!value.is_table()) return value.complain_type("a list of tables of cert and key");
   Section section = value.section(join({"certificates of ", title}));
@@ -169,6 +179,7 @@ void read_tls(const Value& value, Draft& draft) {
   read_client_certificate(section, tls);
   read_tickets(section, tls);
   read_ktls(section, tls.ktls);
+  read_ocsp(section, tls);
   section.finish();
   draft.snapshot.tls.push_back(std::move(tls));
   draft.places.tls.push_back(value.place());

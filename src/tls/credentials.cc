@@ -8,6 +8,7 @@
 
 #include "chain.h"
 #include "name_index.h"
+#include "ocsp_question.h"
 #include "openssl.h"
 #include "pem_file.h"
 #include "staple.h"
@@ -23,8 +24,8 @@ class Loading {
     for (const config::TlsCertificate& files : credentials.config.certificates)
       load_certificate(files, credentials);
     if (!credentials.config.client_ca.empty()) load_client_ca(credentials);
-    for (const Certificate& certificate : credentials.certificates)
-      check_issuer(certificate);
+    for (std::size_t i = 0; i < credentials.certificates.size(); ++i)
+      look_for_issuer(credentials.certificates[i], fetches_[i]);
   }
 
  private:
@@ -58,6 +59,7 @@ class Loading {
     }
     if (!files.ocsp.empty()) load_staple(files.ocsp, chain.front().get(), certificate);
     credentials.certificates.push_back(std::move(certificate));
+    fetches_.push_back(files.ocsp.empty() && credentials.config.ocsp == config::Ocsp::fetch);
   }
 
   static bool keep_key(const EVP_PKEY* key, Certificate& certificate) {
@@ -75,7 +77,8 @@ class Loading {
   void load_staple(const std::string& file, const X509* own, Certificate& certificate) {
     auto staple = read_staple(file, own, now_);
     if (staple) {
-      certificate.staple = std::move(*staple);
+      certificate.staple = std::make_shared<StapleSlot>();
+      certificate.staple->put(std::make_shared<const Staple>(std::move(*staple)));
     } else {
       out_.warnings.push_back(std::move(staple.error()));
     }
@@ -95,19 +98,45 @@ class Loading {
 
   // Clients have the roots that they trust, so a root need not be sent. Which those are is known
   // here of those that most have, and of those whose certificates the clients themselves have.
-  void check_issuer(const Certificate& certificate) {
-    if (certificate.chain.size() > 1) return;
+  void look_for_issuer(Certificate& certificate, bool fetch) {
     const X509Ptr own = certificate_of(certificate.chain.front(), nullptr);
-    if (!own || self_signed(own.get()) || issuing_root(own.get(), authorities_)) return;
-    out_.warnings.push_back(
-        join({certificate.file, ": the certificate of the issuer, ",
-              name_text(X509_get_issuer_name(own.get())),
-              ", is missing; many clients will not trust this one without it"}));
+    if (!own) return;
+    if (self_signed(own.get())) {
+      if (fetch) warn_of_no_ocsp(certificate, "the certificate is its own issuer");
+      return;
+    }
+    const X509Ptr issuer = certificate.chain.size() > 1
+                               ? certificate_of(certificate.chain[1], nullptr)
+                               : issuing_root(own.get(), authorities_);
+    if (!issuer) {
+      out_.warnings.push_back(
+          join({certificate.file, ": the certificate of the issuer, ",
+                name_text(X509_get_issuer_name(own.get())),
+                ", is missing; many clients will not trust this one without it",
+                fetch ? ", and nobody can be asked for an OCSP response" : ""}));
+    } else if (fetch) {
+      ask_about(certificate, own.get(), issuer.get());
+    }
+  }
+
+  void ask_about(Certificate& certificate, X509* own, X509* issuer) {
+    auto question = make_ocsp_question(own, issuer);
+    if (question) {
+      certificate.ocsp_question = std::move(*question);
+      certificate.staple = std::make_shared<StapleSlot>();
+    } else {
+      warn_of_no_ocsp(certificate, question.error());
+    }
+  }
+
+  void warn_of_no_ocsp(const Certificate& certificate, std::string_view why) {
+    out_.warnings.push_back(join({certificate.file, ": no OCSP response can be fetched: ", why}));
   }
 
   LoadedCredentials& out_;
   UnixSeconds now_;
   std::vector<X509Ptr> authorities_;  // of clients
+  std::vector<bool> fetches_;         // of each certificate: its OCSP response is to be fetched
 };
 
 // The digest of the entry's name and of all that decides who may come in.

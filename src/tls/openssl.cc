@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 
 #include "ringside/tls/library_context.h"
@@ -58,6 +59,23 @@ std::string take_reason() {
   const char* reason = code == 0 ? nullptr : ERR_reason_error_string(code);
   std::string text = reason == nullptr ? "unknown error" : reason;
   ERR_clear_error();
+  return text;
+}
+
+std::string take_details() {
+  constexpr std::size_t bytes_max = 200;
+  const char* data = nullptr;
+  int flags = 0;
+  const unsigned long code = ERR_peek_error_all(nullptr, nullptr, nullptr, &data, &flags);
+  // Errors of system calls have a text that is not OpenSSL's.
+  std::string text = ERR_SYSTEM_ERROR(code) && code != 0 ? std::strerror(ERR_GET_REASON(code)) : "";
+  std::string more = data != nullptr && (flags & ERR_TXT_STRING) != 0 ? data : "";
+  const std::string reason = take_reason();
+  if (text.empty()) text = reason;
+  if (!more.empty()) text += " (" + more + ")";
+  if (text.size() > bytes_max) text.resize(bytes_max);
+  for (char& c : text)
+    c = c >= ' ' && c < '\x7f' ? c : '?';
   return text;
 }
 

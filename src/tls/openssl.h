@@ -48,6 +48,9 @@ std::string join(std::initializer_list<std::string_view> parts);
 // The reason of the oldest error of this thread's queue, which is the cause; empties the queue.
 std::string take_reason();
 
+// The same with what OpenSSL tells beside it, in printable ASCII: a peer's words may be among it.
+std::string take_details();
+
 // A name as in RFC 2253, for people.
 std::string name_text(const X509_NAME* name);
 

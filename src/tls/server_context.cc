@@ -28,7 +28,7 @@ struct ServerContext::Parts {
   // A context with what the status callback needs.
   struct Set {
     CtxPtr context;
-    std::vector<std::pair<const X509*, const Staple*>> staples;
+    std::vector<std::pair<const X509*, const StapleSlot*>> staples;
   };
 
   Parts(std::shared_ptr<const Credentials> loaded, ServerOptions chosen)
@@ -115,9 +115,7 @@ std::expected<void, std::string> ServerContext::Parts::add_certificate(
   for (std::size_t i = 1; i < chain.size(); ++i) {
     if (SSL_CTX_add1_chain_cert(context, chain[i].get()) != 1) return failed(certificate.file);
   }
-  if (!certificate.staple.response.empty()) {
-    set.staples.emplace_back(chain.front().get(), &certificate.staple);
-  }
+  if (certificate.staple) set.staples.emplace_back(chain.front().get(), certificate.staple.get());
   return {};
 }
 
@@ -204,8 +202,10 @@ int ServerContext::Parts::on_alpn(SSL* /*ssl*/, const unsigned char** out, unsig
 int ServerContext::Parts::on_status(SSL* ssl, void* set) {
   // OpenSSL has chosen among RSA and ECDSA by now.
   const X509* sent = SSL_get_certificate(ssl);
-  for (const auto& [certificate, staple] : static_cast<const Set*>(set)->staples) {
-    if (certificate != sent || staple->next_update <= std::time(nullptr)) continue;
+  for (const auto& [certificate, slot] : static_cast<const Set*>(set)->staples) {
+    if (certificate != sent) continue;
+    const auto staple = slot->get();
+    if (staple == nullptr || staple->next_update <= std::time(nullptr)) break;
     void* copy = OPENSSL_memdup(staple->response.data(), staple->response.size());
     if (copy == nullptr) break;
     SSL_set_tlsext_status_ocsp_resp(ssl, copy, static_cast<long>(staple->response.size()));

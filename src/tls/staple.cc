@@ -29,6 +29,19 @@ bool is_about(OCSP_SINGLERESP* single, const X509* certificate) {
 
 }  // namespace
 
+std::expected<ParsedOcsp, std::string> parse_ocsp(std::span<const unsigned char> bytes) {
+  const unsigned char* at = bytes.data();
+  const OcspPtr response(d2i_OCSP_RESPONSE(nullptr, &at, static_cast<long>(bytes.size())));
+  if (!response) return std::unexpected(join({"cannot be read: ", take_reason()}));
+  if (const int status = OCSP_response_status(response.get());
+      status != OCSP_RESPONSE_STATUS_SUCCESSFUL) {
+    return std::unexpected(join({"is a failure: ", OCSP_response_status_str(status)}));
+  }
+  OcspBasicPtr basic(OCSP_response_get1_basic(response.get()));
+  if (!basic) return std::unexpected(join({"cannot be read: ", take_reason()}));
+  return ParsedOcsp{std::move(basic), static_cast<std::size_t>(at - bytes.data())};
+}
+
 std::expected<Staple, std::string> read_staple(const std::string& file, const X509* certificate,
                                                UnixSeconds now) {
   const auto bytes = read_file(file);
@@ -36,26 +49,22 @@ std::expected<Staple, std::string> read_staple(const std::string& file, const X5
   auto refuse = [&](std::string_view why) {
     return std::unexpected(join({file, ": the OCSP response ", why, "; it is not stapled"}));
   };
-  const unsigned char* at = bytes->data();
-  const OcspPtr response(d2i_OCSP_RESPONSE(nullptr, &at, static_cast<long>(bytes->size())));
-  if (!response) return refuse(join({"cannot be read: ", take_reason()}));
-  if (const int status = OCSP_response_status(response.get());
-      status != OCSP_RESPONSE_STATUS_SUCCESSFUL) {
-    return refuse(join({"is a failure: ", OCSP_response_status_str(status)}));
-  }
-  const OcspBasicPtr basic(OCSP_response_get1_basic(response.get()));
-  if (!basic) return refuse(join({"cannot be read: ", take_reason()}));
-  for (int i = 0; i < OCSP_resp_count(basic.get()); ++i) {
-    OCSP_SINGLERESP* single = OCSP_resp_get0(basic.get(), i);
+  const auto parsed = parse_ocsp({bytes->data(), bytes->size()});
+  if (!parsed) return refuse(parsed.error());
+  OCSP_BASICRESP* basic = parsed->basic.get();
+  for (int i = 0; i < OCSP_resp_count(basic); ++i) {
+    OCSP_SINGLERESP* single = OCSP_resp_get0(basic, i);
     if (!is_about(single, certificate)) continue;
+    ASN1_GENERALIZEDTIME* since = nullptr;
     ASN1_GENERALIZEDTIME* next = nullptr;
-    const int status = OCSP_single_get0_status(single, nullptr, nullptr, nullptr, &next);
+    const int status = OCSP_single_get0_status(single, nullptr, nullptr, &since, &next);
     if (status != V_OCSP_CERTSTATUS_GOOD) {
       return refuse(join({"says that the certificate is ", OCSP_cert_status_str(status)}));
     }
     if (next == nullptr) return refuse("does not say until when it is good");
     if (seconds_of(next) <= now) return refuse(join({"expired on ", time_text(next)}));
-    return Staple{{bytes->data(), bytes->data() + bytes->size()}, seconds_of(next)};
+    return Staple{
+        {bytes->data(), bytes->data() + parsed->size}, seconds_of(since), seconds_of(next)};
   }
   return refuse("is about another certificate");
 }

@@ -58,20 +58,38 @@ class Authority:
                 '-subj', f'/CN={name}', '-days', str(DAYS), '-addext', 'basicConstraints=critical,CA:true',
                 '-addext', 'keyUsage=critical,keyCertSign,cRLSign')
 
-    def issue(self, file_name: str, names: tuple[str, ...] = NAMES, *, days: int = DAYS) -> Pair:
-        """A certificate for host names and addresses (ECDSA P-256); with `days` below 0, one that has expired."""
+    def issue(self, file_name: str, names: tuple[str, ...] = NAMES, *, days: int = DAYS, responder: str = '') -> Pair:
+        """A certificate for host names and addresses (ECDSA P-256); with `days` below 0, one that has expired.
+
+        `responder`: the URL that it names for OCSP.
+        """
         pair = Pair(self.folder / f'{file_name}.pem', self.folder / f'{file_name}.key')
         request = self.folder / f'{file_name}.csr'
         kinds = ((name, 'IP' if name.replace('.', '').isdecimal() or ':' in name else 'DNS') for name in names)
         alternatives = ','.join(f'{kind}:{name}' for name, kind in kinds)
+        access = ['-addext', f'authorityInfoAccess=OCSP;URI:{responder}'] if responder else []
         openssl('req', '-new', '-config', self._config, *_NEW_KEY, '-keyout', pair.key, '-out', request,
-                '-subj', f'/CN={names[0]}', '-addext', f'subjectAltName={alternatives}')
+                '-subj', f'/CN={names[0]}', '-addext', f'subjectAltName={alternatives}', *access)
         # Moved into place whole: whoever watches the file never reads half of it.
         fresh = self.folder / f'{file_name}.new'
         openssl('x509', '-req', '-in', request, '-CA', self.ca, '-CAkey', self._key, '-CAcreateserial', '-days',
                 str(days), '-copy_extensions', 'copy', '-out', fresh)
         os.replace(fresh, pair.cert)
         return pair
+
+    def answer(self, request: bytes, *known: Pair, revoked: bool = False, minutes: int = 60) -> bytes:
+        """What a responder says to an OCSP request, of certificates that it knows."""
+        asked, index, said = (self.folder / name for name in ('asked.der', 'index.txt', 'said.der'))
+        asked.write_bytes(request)
+        lines = []
+        for pair in known:
+            serial = openssl('x509', '-in', pair.cert, '-noout', '-serial').decode().strip().partition('=')[2]
+            state = 'R\t300101000000Z\t250101000000Z' if revoked else 'V\t300101000000Z\t'
+            lines.append(f'{state}\t{serial}\tunknown\t/CN=any\n')
+        index.write_text(''.join(lines))
+        openssl('ocsp', '-index', index, '-CA', self.ca, '-rsigner', self.ca, '-rkey', self._key, '-reqin', asked,
+                '-respout', said, '-nmin', str(minutes))
+        return said.read_bytes()
 
     def server_context(self, pair: Pair, version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
         """For a server that shows `pair`; with `version`, it speaks that one alone."""

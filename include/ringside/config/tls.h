@@ -25,6 +25,9 @@ enum class KernelTls : std::uint8_t {
   require,  // a connection for which it cannot is closed
 };
 
+// Whether OCSP responses are fetched from those who issue them.
+enum class Ocsp : std::uint8_t { off, fetch };
+
 // One chain with its key. Paths are absolute or relative to the working directory.
 struct TlsCertificate {
   std::string cert;  // PEM, the server's certificate and those that lead to a root
@@ -50,6 +53,7 @@ struct Tls {
   std::string ticket_keys_file;                   // empty: keys are made at random
   std::uint64_t ticket_rotation_ms = 43'200'000;  // 12 h; how long random keys are in use
   KernelTls ktls = KernelTls::automatic;
+  Ocsp ocsp = Ocsp::off;  // of certificates without a file of their own
 };
 
 // [upstream.NAME.tls]: how the https:// servers of an upstream are spoken to.

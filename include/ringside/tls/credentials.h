@@ -3,15 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ringside/config/tls.h"
+#include "ringside/tls/ocsp.h"
 
 namespace ringside::tls {
-
-// Seconds since 1970, given by the caller, so that validity can be tested.
-using UnixSeconds = std::int64_t;
 
 // Bytes that are cleared before their memory is given back. Never printed.
 class SecretBytes {
@@ -31,14 +30,6 @@ class SecretBytes {
   std::vector<unsigned char> bytes_;
 };
 
-using Der = std::vector<unsigned char>;
-
-// An OCSP response that was found to belong to its certificate.
-struct Staple {
-  Der response;  // empty: there is none
-  UnixSeconds next_update = 0;
-};
-
 // A chain with its key, as bytes: each ring makes OpenSSL's objects of its own from them, since the
 // objects have locks and counters that threads would fight for.
 struct Certificate {
@@ -48,10 +39,13 @@ struct Certificate {
   int key_type = 0;                // EVP_PKEY_RSA, EVP_PKEY_EC, ...
   std::vector<std::string> names;  // lower-case DNS names, "*.a.test" among them
   UnixSeconds not_after = 0;
-  Staple staple;
+  std::shared_ptr<StapleSlot> staple;  // null: nothing is ever stapled
+  // Set where the response is to be fetched, and put into `staple`.
+  std::optional<OcspQuestion> ocsp_question;
 };
 
-// Immutable; shared by all rings. Owner: std::shared_ptr<const Credentials>.
+// Immutable but for what is stapled; shared by all rings. Owner: std::shared_ptr<const
+// Credentials>.
 struct Credentials {
   config::Tls config;
   std::vector<Certificate> certificates;

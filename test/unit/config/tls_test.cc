@@ -25,6 +25,7 @@ TEST(ConfigTls, Defaults) {
   EXPECT_TRUE(tls.tickets);
   EXPECT_EQ(tls.ticket_rotation_ms, 12U * 3'600'000);
   EXPECT_EQ(tls.ktls, KernelTls::automatic);
+  EXPECT_EQ(tls.ocsp, Ocsp::off);
   EXPECT_TRUE(tls.ciphers.empty() && tls.ciphersuites.empty() && tls.groups.empty());
 }
 
@@ -41,6 +42,7 @@ client_certificate = "required"
 client_ca = "/ca.pem"
 ticket_keys_file = "/t.key"
 ktls = "require"
+ocsp = "fetch"
 [tls.c]
 certificates = [{ cert = "/e.pem", key = "/e.key" }]
 client_certificate = "optional"
@@ -66,6 +68,7 @@ ktls = "off"
   EXPECT_EQ(tls.client_ca, "/ca.pem");
   EXPECT_EQ(tls.ticket_keys_file, "/t.key");
   EXPECT_EQ(tls.ktls, KernelTls::require);
+  EXPECT_EQ(tls.ocsp, Ocsp::fetch);
   EXPECT_EQ(snapshot->tls[1].client_certificate, ClientCertificate::optional);
   EXPECT_EQ(snapshot->tls[1].ticket_rotation_ms, 7'200'000U);
   EXPECT_EQ(snapshot->tls[1].ktls, KernelTls::off);
@@ -159,6 +162,17 @@ TEST(ConfigTls, Tickets) {
             Lines{"t.toml:3:20: \"ticket_keys_file\" does nothing with tickets = false"});
   EXPECT_EQ(of("tickets = false\nticket_rotation = \"1h\"\n"),
             Lines{"t.toml:3:19: \"ticket_rotation\" does nothing with tickets = false"});
+}
+
+TEST(ConfigTls, OcspResponses) {
+  EXPECT_EQ(of("ocsp = \"file\"\n"),
+            Lines{"t.toml:2:8: \"ocsp\" cannot be \"file\" (one of \"off\", \"fetch\")"});
+  EXPECT_EQ(
+      warnings(complete("[tls.a]\ncertificates = [{ cert = \"c\", key = \"k\", ocsp = "
+                        "\"o\" }]\nocsp = \"fetch\"\n")),
+      (Lines{"t.toml:1:1: no listener uses the entry [tls.a]",
+             "t.toml:3:8: \"ocsp\" fetches nothing, since every certificate has an OCSP file"}));
+  EXPECT_EQ(warnings(entry("ocsp = \"fetch\"\n")), Lines());
 }
 
 TEST(ConfigTls, AllMistakesTogether) {

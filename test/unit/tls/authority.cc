@@ -57,6 +57,11 @@ Issued issue(const Wish& wish, const Issued* issuer) {
   for (const std::string& each : wish.names)
     names += (names.empty() ? "" : ",") + each;
   if (!names.empty()) extend(certificate, above, NID_subject_alt_name, names);
+  std::string responders;
+  for (const std::string& each : wish.responders)
+    responders += (responders.empty() ? "OCSP;URI:" : ",OCSP;URI:") + each;
+  if (!responders.empty()) extend(certificate, above, NID_info_access, responders);
+  if (!wish.usage.empty()) extend(certificate, above, NID_ext_key_usage, wish.usage);
   EVP_PKEY* signer = issuer == nullptr ? out.key.get() : issuer->key.get();
   EXPECT_GT(X509_sign(certificate, signer, EVP_sha256()), 0);
   return out;
@@ -111,15 +116,16 @@ config::TlsCertificate Folder::files(const std::string& name, const Issued& issu
   return {chain(name + ".pem", certificates), key(name + ".key", issued), {}};
 }
 
-std::string ocsp_response(const Issued& issued, const Issued& issuer, long until_s, int status) {
+std::string ocsp_response(const Issued& issued, const Issued& issuer, const OcspWish& wish) {
   const OcspBasicPtr basic(OCSP_BASICRESP_new());
   OCSP_CERTID* id = OCSP_cert_to_id(nullptr, issued.certificate.get(), issuer.certificate.get());
-  ASN1_TIME* from = X509_gmtime_adj(nullptr, -7200);
-  ASN1_TIME* until = X509_gmtime_adj(nullptr, until_s);
-  ASN1_TIME* revoked = status == V_OCSP_CERTSTATUS_REVOKED ? from : nullptr;
-  OCSP_basic_add1_status(basic.get(), id, status, 0, revoked, from, until);
-  OCSP_basic_sign(basic.get(), issuer.certificate.get(), issuer.key.get(), EVP_sha256(), nullptr,
-                  0);
+  ASN1_TIME* from = X509_gmtime_adj(nullptr, wish.from_s);
+  ASN1_TIME* until = X509_gmtime_adj(nullptr, wish.until_s);
+  ASN1_TIME* revoked = wish.status == V_OCSP_CERTSTATUS_REVOKED ? from : nullptr;
+  OCSP_basic_add1_status(basic.get(), id, wish.status, 0, revoked, from, until);
+  const Issued& signer = wish.signer == nullptr ? issuer : *wish.signer;
+  OCSP_basic_sign(basic.get(), signer.certificate.get(), signer.key.get(), EVP_sha256(), nullptr,
+                  wish.signer == nullptr ? OCSP_NOCERTS : 0);
   const OcspPtr response(OCSP_response_create(OCSP_RESPONSE_STATUS_SUCCESSFUL, basic.get()));
   unsigned char* bytes = nullptr;
   const int size = i2d_OCSP_RESPONSE(response.get(), &bytes);

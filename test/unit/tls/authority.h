@@ -26,6 +26,8 @@ struct Wish {
   bool authority = false;
   long from_s = -3600;  // against now
   long until_s = 86'400;
+  std::vector<std::string> responders;  // URLs for OCSP
+  std::string usage;                    // extended, like "OCSPSigning"
 };
 
 // Signed by `issuer`, or by itself. Keys of one kind and common name are new each time, but RSA
@@ -56,9 +58,21 @@ class Folder {
   std::string path_;
 };
 
-// An OCSP response about `issued`, signed by its issuer.
-std::string ocsp_response(const Issued& issued, const Issued& issuer, long until_s,
-                          int status = V_OCSP_CERTSTATUS_GOOD);
+struct OcspWish {
+  long from_s = -7200;  // against now
+  long until_s = 3600;
+  int status = V_OCSP_CERTSTATUS_GOOD;
+  // Who signs it, with his certificate in it; null: the issuer, without.
+  const Issued* signer = nullptr;
+};
+
+// An OCSP response about `issued`.
+std::string ocsp_response(const Issued& issued, const Issued& issuer, const OcspWish& wish);
+// Signed by its issuer.
+inline std::string ocsp_response(const Issued& issued, const Issued& issuer, long until_s,
+                                 int status = V_OCSP_CERTSTATUS_GOOD) {
+  return ocsp_response(issued, issuer, OcspWish{.until_s = until_s, .status = status});
+}
 
 inline UnixSeconds now() {
   return std::time(nullptr);

@@ -236,7 +236,7 @@ TEST_F(TlsCredentials, StaplesAreChecked) {
     folder.write("ocsp", bytes);
     const auto loaded = load_credentials(tls, now());
     ASSERT_TRUE(loaded.credentials);
-    EXPECT_TRUE(loaded.credentials->certificates[0].staple.response.empty());
+    EXPECT_EQ(loaded.credentials->certificates[0].staple, nullptr);
     ASSERT_EQ(loaded.warnings.size(), 1U);
     EXPECT_TRUE(loaded.warnings[0].starts_with(file + ": the OCSP response " + warning))
         << loaded.warnings[0];
@@ -250,7 +250,8 @@ TEST_F(TlsCredentials, StaplesAreChecked) {
   folder.write("ocsp", ocsp_response(site, middle, 3600));
   EXPECT_EQ(warnings_of(tls), Lines());
   const auto loaded = load_credentials(tls, now());
-  EXPECT_FALSE(loaded.credentials->certificates[0].staple.response.empty());
+  ASSERT_NE(loaded.credentials->certificates[0].staple, nullptr);
+  EXPECT_FALSE(loaded.credentials->certificates[0].staple->get()->response.empty());
 }
 
 TEST_F(TlsCredentials, TheBindingFollowsTheRulesAboutClients) {

@@ -363,6 +363,36 @@ TEST_F(TlsServer, StaplesGoWithTheirCertificate) {
   EXPECT_EQ(stapled(client), "");
 }
 
+TEST_F(TlsServer, WhatIsFetchedIsStapledFromThenOnAndUntilItExpires) {
+  const Issued site = issue(
+      {.common_name = "site", .names = {"DNS:a.test"}, .responders = {"http://o.test/"}}, &root);
+  tls.certificates.push_back(folder.files("site", site, &root));
+  tls.ocsp = config::Ocsp::fetch;
+  const auto credentials = load_credentials(tls, now()).credentials;
+  ASSERT_TRUE(credentials);
+  const auto server = ServerContext::make(credentials, nullptr).value();
+  Client client;
+  auto stapled = [&] {
+    last_client = client.session("a.test");
+    SSL_set_tlsext_status_type(last_client.get(), TLSEXT_STATUSTYPE_ocsp);
+    last_server = server->new_session();
+    EXPECT_TRUE(shake(last_client.get(), last_server.get()).done);
+    const unsigned char* bytes = nullptr;
+    const long size = SSL_get_tlsext_status_ocsp_resp(last_client.get(), &bytes);
+    return Der(bytes, bytes + std::max(size, 0L));
+  };
+  StapleSlot& slot = *credentials->certificates[0].staple;
+  EXPECT_EQ(stapled(), Der());
+  slot.put(std::make_shared<const Staple>(Staple{{1, 2}, now() - 10, now() + 3600}));
+  EXPECT_EQ(stapled(), (Der{1, 2}));
+  slot.put(std::make_shared<const Staple>(Staple{{3}, now() - 10, now() + 3600}));
+  EXPECT_EQ(stapled(), Der{3});
+  slot.put(std::make_shared<const Staple>(Staple{{4}, now() - 10, now()}));
+  EXPECT_EQ(stapled(), Der());
+  slot.put(nullptr);
+  EXPECT_EQ(stapled(), Der());
+}
+
 TEST(TlsNameIndex, SetsOfCertificates) {
   std::vector<Certificate> all(3);
   all[0].names = {"a.test", "b.test"};
