@@ -33,7 +33,7 @@ struct RingRuntime {
   RuntimeRef runtime;
   std::unique_ptr<tls::Contexts> tls;  // null: nothing speaks TLS
   std::unique_ptr<upstream::PoolTable> table;
-  std::uint32_t exchanges = 0;  // that began with it
+  std::uint32_t exchanges = 0;  // that began with it, and what they left in flight
   bool current = true;
   const config::Snapshot& snapshot() const { return *runtime->snapshot; }
 };

@@ -50,6 +50,7 @@ class Exchange final : private upstream::ResponseHandler,
 
   base::Arena& arena() { return arena_; }
   const config::Snapshot& snapshot() const { return runtime_.snapshot(); }
+  RingRuntime& runtime() { return runtime_; }
 
   // ---- from the client's session
   // The head is in the arena, and stays there.

@@ -485,6 +485,8 @@ void H1Client::on_sent() {
 void H1Client::exchange_over(Afterwards afterwards) {
   Exchange* exchange = std::exchange(exchange_, nullptr);
   stream_.keep_until_closed(exchange->arena());
+  // A send that is cancelled now may still read the configured body.
+  if (stream_.pending_bytes() != 0) context_.exchange_began(*(kept_ = &exchange->runtime()));
   context_.exchanges.destroy(exchange);
   parser_ = nullptr;
   chunks_ = nullptr;
@@ -586,6 +588,7 @@ void H1Client::close(bool reset) {
 
 void H1Client::on_closed() {
   base::ListHook<H1Client>::unlink();
+  if (kept_ != nullptr) context_.exchange_ended(*kept_);
   context_.clients.destroy(this);  // destroys this
 }
 

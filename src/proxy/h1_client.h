@@ -138,6 +138,7 @@ class H1Client final : public ClientSession,
   char address_[46];
   ClientFacts facts_;
   AddressPlace place_;
+  RingRuntime* kept_ = nullptr;  // of an exchange that ended with a send in flight
 };
 
 }  // namespace ringside::proxy

@@ -223,6 +223,31 @@ TEST_F(WorkerTest, an_exchange_keeps_the_configuration_that_it_began_with) {
   EXPECT_TRUE(rest.ends_with("changed")) << rest;
 }
 
+// A send that is being cancelled may still be tried once more by the kernel.
+TEST_F(WorkerTest, a_body_outlives_the_send_that_points_to_it) {
+  auto large = std::make_shared<config::Snapshot>(*snapshot("", origin_port_));
+  large->sites[0].routes = {respond("/*", std::string(std::size_t{16} << 20, 'x'))};
+  large->timeouts.drain_ms = 1;
+  std::weak_ptr<const config::Snapshot> body = large;
+  worker_->request_swap(std::make_shared<Runtime>(std::move(large), 1, runtime_.get()));
+  worker_->run_once(1);
+  send(connect(), "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n");
+  while (worker_->holdings().exchanges == 0)
+    worker_->run_once(1);
+  auto next = std::make_shared<config::Snapshot>(*snapshot("", origin_port_));
+  next->timeouts.drain_ms = 1;
+  worker_->request_swap(std::make_shared<Runtime>(std::move(next), 1, runtime_.get()));
+  worker_->run_once(1);
+  worker_->request_drain();
+  int alone = 0;
+  for (; worker_->holdings().client_connections != 0; worker_->run_once(1)) {
+    EXPECT_FALSE(body.expired());
+    if (worker_->holdings().exchanges == 0) ++alone;
+  }
+  EXPECT_GT(alone, 0) << "the exchange was over first";
+  EXPECT_TRUE(body.expired());
+}
+
 TEST_F(WorkerTest, reports_what_it_holds) {
   auto report = [&] {
     logger_.lines.clear();
