@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdint>
 #include <ctime>
 #include <filesystem>
 #include <memory>
@@ -107,7 +109,11 @@ class TlsFilesTest : public testing::Test {
     return folder_.files(file, tls::test::issue({.common_name = name}));
   }
   void start() {
-    const auto loaded = tls::load_material(*snapshot_, std::time(nullptr), 0, {});
+    // Of the clock that TlsFiles reads, or the keys are as old as the machine is up.
+    const std::chrono::milliseconds now = std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::steady_clock::now().time_since_epoch());
+    const auto loaded = tls::load_material(*snapshot_, std::time(nullptr),
+                                           static_cast<std::uint64_t>(now.count()), {});
     ASSERT_NE(loaded.material, nullptr);
     first_ = loaded.material;
     files_ = std::make_unique<TlsFiles>(
