@@ -23,6 +23,7 @@ using Resolve =
 // getaddrinfo(3).
 std::expected<std::vector<net::Address>, std::string> resolve_by_system(const std::string& name);
 
+// The same address with that port; one without ports (unix) stays as it is.
 net::Address with_port(const net::Address& address, std::uint16_t port);
 
 // One name, looked up once for all the servers that have it.

@@ -85,9 +85,9 @@ class SliceQueue {
 
   // Copies the bytes right behind the last piece, which grows by them, where that is what was
   // placed in `arena` last and there is room. False: they are not queued. Operations under way know
-  // how far they go.
+  // how far they go. (A lease never ends there: chunks have a header.)
   bool append(std::string_view bytes, base::Arena& arena) {
-    if (tail_ == nullptr || tail_->lease || tail_->piped) return false;
+    if (tail_ == nullptr || tail_->piped) return false;
     const char* end = tail_->data + tail_->size;
     if (!arena.extend(end, bytes.size())) return false;
     std::memcpy(const_cast<char*>(end), bytes.data(), bytes.size());

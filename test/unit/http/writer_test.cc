@@ -70,6 +70,14 @@ TEST_F(WriterTest, GrowsPastItsHint) {
   }
 }
 
+TEST_F(WriterTest, GivesBackWhatItDidNotNeed) {
+  HeadWriter writer(arena_, 1024);
+  writer.status_line(200, "OK");
+  const std::string_view head = writer.finish();
+  const char* end = head.data() + head.size();
+  EXPECT_TRUE(arena_.extend(end, 1)) << "a small body finds no room behind its head";
+}
+
 TEST_F(WriterTest, WhatIsWrittenIsParsed) {
   HeadWriter writer(arena_, 64);
   writer.request_line("PATCH", "/x");
