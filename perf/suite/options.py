@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ABOUT = '''Ringside beside nginx, HAProxy and whatever else is named, on this machine, in one run.
 
 Every proxy does the same job with one ring, worker or thread, without logs, with keep-alive to the same
-upstream (an nginx with files in memory). Rounds alternate between the proxies, where CPU time is measured
+upstream (an nginx, everything in memory). Rounds alternate between the proxies, where CPU time is measured
 every tenth of a second; medians are shown, and the ratio to nginx with the lowest and highest ratio of a
 pair of rounds. CPU is user and system time of all
 threads and children, io_uring's kernel workers included. A round with a failed request does not count.

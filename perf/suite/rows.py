@@ -41,6 +41,8 @@ class Row:
 ROWS = (
     Row('keep-alive', 'HTTP/1.1 keep-alive, 1 KiB, 50 connections', 'µs CPU/request', 'cpu',
         Target(RATIO, 0.75, 0.62)),
+    Row('keep-alive-split', 'the same; the upstream sends head and body in two packets', 'µs CPU/request', 'cpu',
+        path='/1k-split'),
     Row('new-connection', 'a new connection for each request, 1 KiB', 'µs CPU/request', 'cpu',
         Target(RATIO, 0.80, 0.65), fresh=True),
     Row('download-1m', '1 MB downloads, 10 connections', 'ms CPU/GB', 'cpu',

@@ -1,4 +1,4 @@
-"""The upstream of all proxies: an nginx with files in memory, and what it says about its connections."""
+"""The upstream of all proxies: an nginx with everything in memory, and what it says about its connections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import urllib.request
 from . import nginx
 from .lab import Lab, free_port, wait_for_port
 
-FILES = {'1k': 1 << 10, '1m': 1 << 20, '10m': 10 << 20}
+FILES = {'1k': 1 << 10, '1k-split': 1 << 10, '1m': 1 << 20, '10m': 10 << 20}
 BIG_BYTES = 10 << 30  # a hole: it takes no memory
 UPLOAD_BYTES = 1 << 20
 CONNECTIONS = 16384
@@ -33,7 +33,7 @@ class Upstream:
         self.port, self.status_port = free_port(), free_port()
         # A copy, so that its pages are not those of the nginx that is measured.
         program = shutil.copy2(nginx.PROGRAM, folder / 'nginx')
-        http = nginx.upstream(self.port, self.status_port, folder / 'inner', files)
+        http = nginx.upstream(self.port, self.status_port, folder / 'inner', files, files / '1k')
         config = nginx.write(folder, http, CONNECTIONS)
         log = folder / 'log'
         self.process = lab.start(nginx.command(config, str(program)), lab.upstream_cpu, log)
