@@ -23,6 +23,7 @@ std::string describe(const tls::KernelSupport& kernel) {
   if (kernel.aes128_gcm) text += " AES-128-GCM";
   if (kernel.aes256_gcm) text += " AES-256-GCM";
   if (kernel.chacha20_poly1305) text += " ChaCha20-Poly1305";
+  text += kernel.rekey ? ", rekey=yes" : ", rekey=no";
   return kernel.reason.empty() ? text : text + "; " + kernel.reason;
 }
 

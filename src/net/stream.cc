@@ -356,6 +356,7 @@ void Stream::send_fin() {
 
 void Stream::submit_send() {
   if (sends_records()) return submit_records();
+  if (layer_ != nullptr && send_notice()) return;
   if (queue_.empty()) return send_fin();
   Slice* first = queue_.front();
   if (first->piped) return splice_out();
@@ -439,7 +440,7 @@ void Stream::sent(const Completion& completion) {
   if (state_ != State::open) return advance_closing();
   if (completion.result == -EAGAIN || completion.result == -EINTR) return queued();
   if (completion.result < 0) return fail(completion.result, Direction::send);
-  if (layer_ != nullptr && std::exchange(layer_->notice_, nullptr)) return queued();
+  if (layer_ != nullptr && layer_->notice_ != nullptr) return notice_sent();
   if (sends_records()) return sent_records(static_cast<std::uint32_t>(completion.result));
   queue_.consume(static_cast<std::size_t>(completion.result));
   bytes_sent_ += static_cast<std::uint64_t>(completion.result);

@@ -58,14 +58,19 @@ void Stream::control_received(const ring::Completion& completion) {
   if (state_ != State::open) return advance_closing();
   if (completion.result <= 0) return receive_failed(completion.result);
   const RecordLayer::Control control =
-      layer_->on_control(static_cast<std::size_t>(completion.result));
+      layer_->on_control(context_.sys, fd_, static_cast<std::size_t>(completion.result));
   switch (control.status) {
     case RecordLayer::Status::need_input:
+      queued();  // it may have something to say of it
       return arm_receive();
     case RecordLayer::Status::ended:
       return records_ended();
     case RecordLayer::Status::failed:
       return records_failed();
+    case RecordLayer::Status::unreadable:
+      ended_ = true;
+      queued();
+      return handler_.on_failed({base::ErrorCode::unsupported}, Direction::receive);
     case RecordLayer::Status::more:
       break;
   }
@@ -87,15 +92,35 @@ void Stream::control_lost(int negative_errno) {
   fail(negative_errno, Direction::receive);
 }
 
+// Says what the layer has to say. False: nothing.
+bool Stream::send_notice() {
+  if (!layer_->kernel_sends_) return false;
+  if (layer_->notice_ == nullptr) layer_->notice_ = layer_->own_message();
+  if (layer_->notice_ == nullptr) return false;
+  submit_notice(0);
+  return true;
+}
+
 // Says that nothing more comes. False: that was said, or is not to be.
 bool Stream::notify_end(int flags) {
   if (!layer_->kernel_sends_ || layer_->unannounced_) return false;
   msghdr*& notice = layer_->notice_;  // still there when it is to be sent again
   if (notice == nullptr) notice = layer_->closing_message();
   if (notice == nullptr) return false;
-  sending_ = true;
-  context_.ring.send_message(*this, kind_send, fd_, notice, MSG_NOSIGNAL | flags);
+  submit_notice(flags);
   return true;
+}
+
+void Stream::submit_notice(int flags) {
+  sending_ = true;
+  context_.ring.send_message(*this, kind_send, fd_, layer_->notice_, MSG_NOSIGNAL | flags);
+}
+
+void Stream::notice_sent() {
+  layer_->notice_ = nullptr;
+  const int result = layer_->said(context_.sys, fd_);
+  if (result != 0) return fail(result, Direction::send);
+  queued();
 }
 
 }  // namespace ringside::net

@@ -64,6 +64,16 @@ void H1Client::on_insecure() {
   linger();
 }
 
+// The client goes on under a key that cannot be had. What it has asked for whole it gets, as one
+// that has closed its half; a tunnel is not ended by it.
+void H1Client::on_unreadable() {
+  find_address();
+  context_.logger.log(base::LogLevel::info, "tls",
+                      "client " + std::string(facts_.address) + ": " + tls_->failure_text());
+  unread_ = true;
+  on_end_of_stream();
+}
+
 void H1Client::arm(base::Millis delay_ms) {
   if (delay_ms == 0) return context_.ring.timers().disarm(timer_);
   context_.ring.timers().arm(timer_, delay_ms);
@@ -355,7 +365,7 @@ void H1Client::request_complete(http::FieldList* trailers) {
 // The client's FIN, behind everything that it sent.
 void H1Client::end_of_input() {
   if (lingering_) return end_lingering();
-  if (exchange_ == nullptr) return close(false);
+  if (exchange_ == nullptr) return unread_ ? linger() : close(false);
   if (end_told_) return;
   switch (reading_) {
     case Reading::complete:  // half-closed: it waits for its answer
@@ -396,7 +406,9 @@ void H1Client::enter_tunnel() {
   reading_ = Reading::tunnel;
 }
 
-void H1Client::on_failed(const Error& error, Direction) {
+void H1Client::on_failed(const Error& error, Direction direction) {
+  const bool unreadable = error.code == ErrorCode::unsupported && direction == Direction::receive;
+  if (unreadable && tls_ != nullptr && reading_ != Reading::tunnel) return on_unreadable();
   if (exchange_ == nullptr) return error.code == ErrorCode::insecure ? on_insecure() : close(false);
   reading_ = Reading::dropped;
   input_.clear();
@@ -531,8 +543,9 @@ void H1Client::linger() {
 }
 
 // The client has ended. What TLS has to say at our end needs room in the socket; without it a body
-// that lasts until the end would look cut.
+// that lasts until the end would look cut. What it sends unread would reset it.
 void H1Client::end_lingering() {
+  if (unread_) return;
   if (tls_ == nullptr || stream_.finished()) close(false);
 }
 

@@ -96,6 +96,7 @@ class H1Client final : public ClientSession,
   T* make(Args&&... args);
   bool secure();
   void on_insecure();
+  void on_unreadable();
   void find_address();
   void close(bool reset);
   void linger();
@@ -122,8 +123,9 @@ class H1Client final : public ClientSession,
   std::uint32_t requests_ = 0;
   Reading reading_ = Reading::head;
   bool wanted_ = false;
-  bool held_ = false;   // by back-pressure, with nothing read ahead
-  bool ended_ = false;  // the client's FIN came
+  bool held_ = false;    // by back-pressure, with nothing read ahead
+  bool ended_ = false;   // the client's FIN came
+  bool unread_ = false;  // it sends on, but nothing that can be opened: closing resets
   bool end_told_ = false;
   bool reading_now_ = false;  // read_input is on the stack
   bool chunked_response_ = false;

@@ -48,6 +48,7 @@ bool Channel::start(SslPtr ssl, bool kernel, bool required) {
 
 bool Channel::accept(std::shared_ptr<ServerContext> context) {
   server_context_ = std::move(context);
+  if (server_context_->options().kernel_rekeys) handoff_.expect_renewal();
   return start(server_context_->new_session(), server_context_->options().kernel_tls,
                server_context_->credentials().config.ktls == config::KernelTls::require);
 }
@@ -55,6 +56,7 @@ bool Channel::accept(std::shared_ptr<ServerContext> context) {
 bool Channel::connect(std::shared_ptr<ClientContext> context, std::string_view host,
                       std::string_view server) {
   client_context_ = std::move(context);
+  if (client_context_->options().kernel_rekeys) handoff_.expect_renewal();
   return start(client_context_->new_session(host, server), client_context_->options().kernel_tls,
                client_context_->config().ktls == config::KernelTls::require);
 }
@@ -156,7 +158,7 @@ msghdr* Channel::control_message() {
   return control_ == nullptr ? nullptr : control_->receive.message();
 }
 
-net::RecordLayer::Control Channel::on_control(std::size_t bytes) {
+net::RecordLayer::Control Channel::on_control(net::SysPort& sys, int fd, std::size_t bytes) {
   const auto got = control_->receive.bytes(bytes);
   const std::optional<std::uint8_t> type = control_->receive.type();
   const ControlRecord record =
@@ -174,17 +176,32 @@ net::RecordLayer::Control Channel::on_control(std::size_t bytes) {
       kernel_failure_.alert = record.alert;
       kernel_failure_.has_alert = true;
       return fail(Failure::Cause::peer_alert);
-    // What follows has a key that the kernel does not know: for us nothing follows. What we send
-    // may go on under the old one, unless the peer wants that changed too. But a server's response
-    // may last until the end (RFC 9112 section 8), which this is not.
     case ControlRecord::Kind::key_update:
-      if (record.reply_requested || engine_.role() == Role::client)
-        return fail(Failure::Cause::write_after_handoff);
-      return {.status = Status::ended, .data = {}};
+      return on_key_update(sys, fd, record.reply_requested);
     case ControlRecord::Kind::unexpected:
       break;
   }
   return fail(Failure::Cause::protocol);
+}
+
+// What follows has another key. A kernel that does not take it cannot open what follows; what we
+// send may go on under our old one, unless the peer wants that changed too (RFC 8446 §4.6.3).
+net::RecordLayer::Control Channel::on_key_update(net::SysPort& sys, int fd, bool reply_requested) {
+  const bool answer = reply_requested && !close_said_;
+  if (answer && !handoff_.can_renew_tx()) return fail(Failure::Cause::write_after_handoff);
+  update_owed_ |= answer;
+  if (handoff_.renew_rx(sys, fd) == 0) return {.status = Status::need_input, .data = {}};
+  kernel_failure_.cause = Failure::Cause::unknown_key;
+  return {.status = Status::unreadable, .data = {}};
+}
+
+msghdr* Channel::own_message() {
+  return update_owed_ ? control_->update.message() : nullptr;
+}
+
+// The peer expects the next key behind our KeyUpdate, and so must the kernel.
+int Channel::said(net::SysPort& sys, int fd) {
+  return std::exchange(update_owed_, false) ? handoff_.renew_tx(sys, fd) : 0;
 }
 
 msghdr* Channel::closing_message() {

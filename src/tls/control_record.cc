@@ -91,9 +91,9 @@ std::optional<std::uint8_t> ControlReceive::type() const {
   return *CMSG_DATA(header);
 }
 
-AlertMessage::AlertMessage(Level level, AlertDescription alert)
-    : bytes_{static_cast<unsigned char>(level), alert} {
-  piece_ = {.iov_base = bytes_.data(), .iov_len = bytes_.size()};
+ControlMessage::ControlMessage(std::uint8_t type, std::span<const unsigned char> bytes) {
+  std::ranges::copy(bytes, bytes_.begin());
+  piece_ = {.iov_base = bytes_.data(), .iov_len = bytes.size()};
   message_.msg_iov = &piece_;
   message_.msg_iovlen = 1;
   message_.msg_control = control_.data();
@@ -102,7 +102,15 @@ AlertMessage::AlertMessage(Level level, AlertDescription alert)
   header->cmsg_level = SOL_TLS;
   header->cmsg_type = TLS_SET_RECORD_TYPE;
   header->cmsg_len = CMSG_LEN(1);
-  *CMSG_DATA(header) = type_alert;
+  *CMSG_DATA(header) = type;
+}
+
+AlertMessage::AlertMessage(Level level, AlertDescription alert)
+    : ControlMessage(type_alert,
+                     std::array<unsigned char, 2>{static_cast<unsigned char>(level), alert}) {}
+
+KeyUpdateMessage::KeyUpdateMessage()
+    : ControlMessage(type_handshake, std::array<unsigned char, 5>{message_key_update, 0, 0, 1, 0}) {
 }
 
 }  // namespace ringside::tls

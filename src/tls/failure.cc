@@ -23,7 +23,9 @@ std::string_view describe_cause(const Failure& failure) {
     case Failure::Cause::too_many_messages:
       return "the peer sent too many KeyUpdates or requests for renegotiation";
     case Failure::Cause::write_after_handoff:
-      return "the peer has new keys, which the kernel cannot take";
+      return "the peer asked for new keys that the kernel cannot take";
+    case Failure::Cause::unknown_key:
+      return "the peer went on to a new key, which the kernel cannot take";
     case Failure::Cause::protocol:
     case Failure::Cause::internal:
       break;

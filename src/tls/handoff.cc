@@ -78,19 +78,35 @@ int Handoff::install_rx(net::SysPort& sys, int fd) {
   return result;
 }
 
+namespace {
+int give(net::SysPort& sys, int fd, bool tx, const std::optional<KernelKeys>& keys) {
+  if (!keys) return -ENOKEY;
+  std::array<unsigned char, KernelKeys::crypto_info_bytes_max> info;
+  const std::size_t bytes = keys->crypto_info(info);
+  const int result = sys.set_option_bytes(fd, SOL_TLS, tx ? TLS_TX : TLS_RX, info.data(), bytes);
+  cleanse(info);
+  return result;
+}
+}  // namespace
+
 int Handoff::install(net::SysPort& sys, int fd, bool tx) {
   const std::optional<KernelKeys> keys = engine_.keys(tx);
-  int result = -ENOKEY;
-  if (keys) {
-    std::array<unsigned char, KernelKeys::crypto_info_bytes_max> info;
-    const std::size_t bytes = keys->crypto_info(info);
-    result = sys.set_option_bytes(fd, SOL_TLS, tx ? TLS_TX : TLS_RX, info.data(), bytes);
-    cleanse(info);
+  const int result = give(sys, fd, tx, keys);
+  if (result == 0) {
+    if (renewable_ && keys->version == Version::tls13)
+      (tx ? tx_secret_ : rx_secret_).keep(keys->aead, engine_.secret(tx));
+    return 0;
   }
-  if (result == 0) return 0;
   refusal_ = keys ? Refusal::kernel : Refusal::no_keys;
   kernel_errno_ = -result;
   engine_.drop_secrets();
+  return result;
+}
+
+int Handoff::renew(net::SysPort& sys, int fd, bool tx) {
+  TrafficSecret& secret = tx ? tx_secret_ : rx_secret_;
+  const int result = give(sys, fd, tx, secret.advance());
+  if (result != 0) secret.drop();
   return result;
 }
 

@@ -74,21 +74,33 @@ std::string why_not_attached(int error) {
   }
 }
 
-// 0 or a negative errno; in `attached` whether it came as far as the keys.
-int try_cipher(net::SysPort& sys, const net::Address& address, Aead aead, bool& connected,
-               bool& attached) {
+struct Trial {
+  bool connected = false;
+  bool attached = false;  // it came as far as the keys
+  bool rekeyed = false;
+  int error = 0;  // 0 or a negative errno
+};
+
+Trial try_cipher(net::SysPort& sys, const net::Address& address, Aead aead) {
+  Trial trial;
   Socket socket(sys, AF_INET);
-  int error = socket.error();
-  if (error == 0) error = sys.connect_now(socket.fd(), address);
-  connected = error == 0;
-  if (error == 0) error = attach_kernel_tls(sys, socket.fd());
-  attached = error == 0 && connected;
-  if (error != 0) return error;
+  trial.error = socket.error();
+  if (trial.error == 0) trial.error = sys.connect_now(socket.fd(), address);
+  trial.connected = trial.error == 0;
+  if (trial.connected) trial.error = attach_kernel_tls(sys, socket.fd());
+  trial.attached = trial.connected && trial.error == 0;
+  if (!trial.attached) return trial;
   KernelKeys keys;
   keys.aead = aead;
   std::array<unsigned char, KernelKeys::crypto_info_bytes_max> info{};
   const std::size_t bytes = keys.crypto_info(info);
-  return sys.set_option_bytes(socket.fd(), SOL_TLS, TLS_TX, info.data(), bytes);
+  const auto give = [&] {
+    return sys.set_option_bytes(socket.fd(), SOL_TLS, TLS_TX, info.data(), bytes);
+  };
+  trial.error = give();
+  // Before Linux 6.14 the second time is EBUSY.
+  trial.rekeyed = trial.error == 0 && give() == 0;
+  return trial;
 }
 
 }  // namespace
@@ -125,18 +137,17 @@ KernelSupport probe_kernel_tls(net::SysPort& sys) {
   Listener listener(sys);
   if (listener.error() != 0) return untried(listener.error());
   for (const Cipher& cipher : ciphers) {
-    bool connected = false;
-    bool attached = false;
-    const int error = try_cipher(sys, listener.address(), cipher.aead, connected, attached);
-    if (!connected) return untried(error);
-    if (!attached) {
-      support.reason = why_not_attached(error);
+    const Trial trial = try_cipher(sys, listener.address(), cipher.aead);
+    if (!trial.connected) return untried(trial.error);
+    if (!trial.attached) {
+      support.reason = why_not_attached(trial.error);
       return support;
     }
-    support.*cipher.there = error == 0;
-    if (error == 0) continue;
+    support.*cipher.there = trial.error == 0;
+    support.rekey |= trial.rekeyed;
+    if (trial.error == 0) continue;
     support.reason += support.reason.empty() ? "the kernel does not take " : ", ";
-    support.reason += std::string(cipher.name) + " (" + std::strerror(-error) + ")";
+    support.reason += std::string(cipher.name) + " (" + std::strerror(-trial.error) + ")";
   }
   return support;
 }

@@ -26,15 +26,17 @@ std::expected<std::unique_ptr<ServerContext>, std::string> make_server(
     const Material::Entry& entry, const KernelSupport& kernel) {
   return ServerContext::make(entry.credentials, entry.tickets,
                              {.protocols = protocols_served,
-                              .kernel_tls = may_hand_over(entry.credentials->config.ktls, kernel)});
+                              .kernel_tls = may_hand_over(entry.credentials->config.ktls, kernel),
+                              .kernel_rekeys = kernel.rekey});
 }
 
 std::expected<std::unique_ptr<ClientContext>, std::string> make_client(
     const config::Upstream& upstream, std::shared_ptr<const TrustStore> trust,
     const KernelSupport& kernel) {
-  return ClientContext::make(
-      upstream.tls, upstream.name, std::move(trust),
-      {.protocols = protocols_spoken, .kernel_tls = may_hand_over(upstream.tls.ktls, kernel)});
+  return ClientContext::make(upstream.tls, upstream.name, std::move(trust),
+                             {.protocols = protocols_spoken,
+                              .kernel_tls = may_hand_over(upstream.tls.ktls, kernel),
+                              .kernel_rekeys = kernel.rekey});
 }
 
 std::expected<std::shared_ptr<TicketKeys>, std::string> make_tickets(const Credentials& credentials,

@@ -411,7 +411,9 @@ void H1Session::on_end_of_stream() {
 }
 
 void H1Session::on_failed(const Error& error, Direction direction) {
-  if (error.code == ErrorCode::insecure) log_insecure();
+  // The server goes on under a key that cannot be had: that is no end of a body.
+  const bool unreadable = error.code == ErrorCode::unsupported && tls_ != nullptr;
+  if (error.code == ErrorCode::insecure || unreadable) log_insecure();
   if (state_ == State::connecting) {
     Error failed = error;
     failed.origin = Origin::upstream;
@@ -430,7 +432,7 @@ void H1Session::on_failed(const Error& error, Direction direction) {
     send_failed_ = true;
     return handler_->on_request_progress();
   }
-  fail(error);
+  fail(unreadable ? Error{ErrorCode::insecure} : error);
 }
 
 void H1Session::log_insecure() {

@@ -192,7 +192,8 @@ bool ScriptedLayer::hand_over_receiving(net::SysPort& sys, int fd) {
   return kernel_opens_;
 }
 
-net::RecordLayer::Control ScriptedLayer::on_control(std::size_t count) {
+net::RecordLayer::Control ScriptedLayer::on_control(net::SysPort&, int,
+                                                      std::size_t count) {
   using Kind = tls::ControlRecord::Kind;
   const auto bytes = control_.bytes(count);
   const tls::ControlRecord record = parser_.read(control_.type().value_or(23), bytes);
@@ -206,8 +207,9 @@ net::RecordLayer::Control ScriptedLayer::on_control(std::size_t count) {
       close_read_ = true;
       return {.status = Status::ended, .data = {}};
     case Kind::key_update:
-      if (record.reply_requested || end_.role() == TlsEnd::Role::client) break;
-      return {.status = Status::ended, .data = {}};
+      // The simulated kernel takes no further keys.
+      if (record.reply_requested) break;
+      return {.status = Status::unreadable, .data = {}};
     case Kind::alert:
     case Kind::unexpected:
       break;

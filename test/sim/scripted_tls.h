@@ -56,7 +56,7 @@ class ScriptedLayer final : public tls::Layer {
   bool hand_over_receiving(net::SysPort& sys, int fd) override;
   bool refused() const override { return refused_; }
   msghdr* control_message() override { return control_.message(); }
-  Control on_control(std::size_t bytes) override;
+  Control on_control(net::SysPort& sys, int fd, std::size_t bytes) override;
   msghdr* closing_message() override;
 
  private:

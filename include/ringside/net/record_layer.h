@@ -32,6 +32,7 @@ class RecordLayer {
     more,        // there was no room for all plaintext
     ended,       // the peer said that it sends no more
     failed,      // for good; own_bytes() may have an alert that says why
+    unreadable,  // what the peer goes on to send cannot be opened; sending still works
   };
   struct Opened {
     std::size_t consumed = 0;
@@ -75,12 +76,18 @@ class RecordLayer {
   virtual bool refused() const { return false; }
   // The kernel has a record that is no data. What to receive it into; stays until on_control().
   virtual msghdr* control_message() { return nullptr; }
-  // It came. `need_input`: receiving goes on; `more`: these are data after all.
+  // It came. `need_input`: receiving goes on; `more`: these are data after all; `unreadable`: only
+  // from here.
   struct Control {
     Status status = Status::failed;
     std::string_view data;
   };
-  virtual Control on_control(std::size_t /*bytes*/) { return {}; }
+  virtual Control on_control(SysPort&, int /*fd*/, std::size_t /*bytes*/) { return {}; }
+  // What the layer has to say where the kernel makes the records: it goes before all that waits;
+  // null: nothing. Stays until said().
+  virtual msghdr* own_message() { return nullptr; }
+  // It has left. 0 or a negative errno: nothing more can be sent.
+  virtual int said(SysPort&, int /*fd*/) { return 0; }
   // As close(), where the kernel makes the records; null: nothing is to be said (any more).
   virtual msghdr* closing_message() { return nullptr; }
 
@@ -111,7 +118,7 @@ class RecordLayer {
   bool kernel_sends_ = false;
   bool kernel_opens_ = false;
   bool controlling_ = false;  // the receive under way is for a control record
-  msghdr* notice_ = nullptr;  // the closing_message() that is under way
+  msghdr* notice_ = nullptr;  // the own_message() or closing_message() that is under way
 };
 
 }  // namespace ringside::net

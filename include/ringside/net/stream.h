@@ -75,6 +75,8 @@ class StreamHandler {
   // answered and then reset). `insecure`: the record layer failed, and says why; in neither
   // direction anything follows but the layer's own bytes, with close() or finish_sending().
   enum class Direction : std::uint8_t { receive, send };
+  // `unsupported`: the peer sends on, but nothing that the record layer could open; sending works.
+  // Unread bytes make a close() a reset.
   virtual void on_failed(const base::Error& error, Direction direction) = 0;
   // The stream is joined and closed; it may be destroyed, right here.
   virtual void on_closed() = 0;
@@ -292,7 +294,10 @@ class Stream final : public ring::Completer,
   void arm_control();
   void control_received(const ring::Completion& completion);
   void control_lost(int negative_errno);
+  bool send_notice();
   bool notify_end(int flags);
+  void submit_notice(int flags);
+  void notice_sent();
   void joined();
   void fail(int negative_errno, StreamHandler::Direction direction);
   void advance_closing();

@@ -58,7 +58,9 @@ class Channel final : public Layer {
   bool hand_over_receiving(net::SysPort& sys, int fd) override;
   bool refused() const override { return refused_; }
   msghdr* control_message() override;
-  Control on_control(std::size_t bytes) override;
+  Control on_control(net::SysPort& sys, int fd, std::size_t bytes) override;
+  msghdr* own_message() override;
+  int said(net::SysPort& sys, int fd) override;
   msghdr* closing_message() override;
 
  private:
@@ -67,9 +69,11 @@ class Channel final : public Layer {
     explicit ControlRecords(Version version) : parser(version) {}
     ControlParser parser;
     ControlReceive receive;
+    KeyUpdateMessage update;
   };
 
   bool start(SslPtr ssl, bool kernel, bool required);
+  Control on_key_update(net::SysPort& sys, int fd, bool reply_requested);
   void note_move();
   Control fail(Failure::Cause cause);
 
@@ -91,6 +95,7 @@ class Channel final : public Layer {
   bool refused_ = false;   // it cannot, and was required
   bool close_read_ = false;
   bool close_said_ = false;
+  bool update_owed_ = false;  // the peer wants a KeyUpdate of ours
 };
 
 // All TLS connections of one ring. Owner: its worker; outlives their sessions.

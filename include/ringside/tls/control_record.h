@@ -23,8 +23,9 @@ struct ControlRecord {
     ignored,     // a ticket, an alert without consequence: receiving goes on
     close,       // close_notify: no more data will come
     alert,       // fatal: `alert`. The connection is over
-    key_update,  // the peer's next record has a key that the kernel does not know. Nothing may be
-                 // received any more. `reply_requested`: and nothing but close_notify sent
+    key_update,  // the peer's next record has another key. Nothing may be received until the kernel
+                 // has it (Handoff::renew_rx). `reply_requested`: nor may data be sent before a
+                 // KeyUpdateMessage
     unexpected,  // whatever else: the connection is to be closed
   };
   Kind kind = Kind::ignored;
@@ -84,24 +85,40 @@ class ControlReceive {
   std::array<unsigned char, bytes_max> bytes_{};
 };
 
-// An alert for sendmsg, and what it points to. Immovable; must stay in place until the operation is
-// complete. Never with MSG_MORE, which would hold it back.
-class AlertMessage {
+// A control record for sendmsg, and what it points to. Immovable; must stay in place until the
+// operation is complete. Never with MSG_MORE, which would hold it back.
+class ControlMessage {
  public:
-  enum class Level : std::uint8_t { warning = 1, fatal = 2 };
+  static constexpr std::size_t bytes_max = 5;
 
-  AlertMessage() : AlertMessage(Level::warning, alert_close_notify) {}
-  AlertMessage(Level level, AlertDescription alert);
-  AlertMessage(const AlertMessage&) = delete;
-  AlertMessage& operator=(const AlertMessage&) = delete;
+  ControlMessage(const ControlMessage&) = delete;
+  ControlMessage& operator=(const ControlMessage&) = delete;
 
   msghdr* message() { return &message_; }
+
+ protected:
+  ControlMessage(std::uint8_t type, std::span<const unsigned char> bytes);
+  ~ControlMessage() = default;
 
  private:
   msghdr message_{};
   iovec piece_{};
   alignas(cmsghdr) std::array<unsigned char, CMSG_SPACE(1)> control_{};
-  std::array<unsigned char, 2> bytes_{};
+  std::array<unsigned char, bytes_max> bytes_{};
+};
+
+class AlertMessage final : public ControlMessage {
+ public:
+  enum class Level : std::uint8_t { warning = 1, fatal = 2 };
+
+  AlertMessage() : AlertMessage(Level::warning, alert_close_notify) {}
+  AlertMessage(Level level, AlertDescription alert);
+};
+
+// The answer to a KeyUpdate that requests one: the last record under our present key.
+class KeyUpdateMessage final : public ControlMessage {
+ public:
+  KeyUpdateMessage();
 };
 
 }  // namespace ringside::tls

@@ -161,6 +161,11 @@ class Engine {
   // Of the next record that is sent (`tx`) or received. Empty when OpenSSL failed or no secrets
   // were kept.
   std::optional<KernelKeys> keys(bool tx) const;
+  // What they follow from, in TLS 1.3; as long as it is kept.
+  std::span<const unsigned char> secret(bool tx) const {
+    const Direction& direction = tx ? tx_ : rx_;
+    return {direction.secret.data(), direction.secret_bytes};
+  }
   // How many bytes belong to the record of which a part was received; 0 between records.
   std::size_t bytes_to_boundary() const { return rx_.scanner.bytes_to_boundary(); }
   bool plaintext_pending() const;  // decrypted bytes that were not given out yet

@@ -21,8 +21,9 @@ struct Failure {
     plain_http,         // server role: the first bytes are those of an HTTP request in clear
     truncated,          // the stream ended without close_notify (RFC 8446 §6.1)
     too_many_messages,  // more KeyUpdates or the like than the limit allows
-    write_after_handoff,  // the peer has, or asked for, a new key: the kernel keeps the old one
-    internal,             // OpenSSL failed by itself, for example for lack of memory: `reason`
+    write_after_handoff,  // OpenSSL had to answer under a key that the kernel has by now
+    unknown_key,  // the peer goes on under a key that the kernel does not take; sending still works
+    internal,     // OpenSSL failed by itself, for example for lack of memory: `reason`
   };
 
   Cause cause = Cause::none;

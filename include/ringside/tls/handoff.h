@@ -8,6 +8,7 @@
 
 #include "ringside/net/sys_port.h"
 #include "ringside/tls/engine.h"
+#include "ringside/tls/traffic_secret.h"
 
 namespace ringside::tls {
 
@@ -37,9 +38,15 @@ std::string_view describe(Refusal refusal);
 // After TX, send() and close() of the engine are over: plaintext goes to the socket, close_notify
 // by AlertMessage. After both the engine has freed its SSL object, and all that is received is
 // plaintext, or a control record (ringside/tls/control_record.h).
+//
+// A KeyUpdate of the peer (TLS 1.3) asks for renew_rx() before anything more is received, and,
+// where it wants an answer, for a KeyUpdateMessage and then renew_tx().
 class Handoff {
  public:
   explicit Handoff(Engine& engine) : engine_(engine) {}
+
+  // The kernel takes further keys (KernelSupport::rekey): what they follow from is kept.
+  void expect_renewal() { renewable_ = true; }
 
   // Why there will be no (further) hand-off; `none`: there may be one.
   Refusal refusal() const;
@@ -72,14 +79,24 @@ class Handoff {
   bool rx_installed() const { return rx_installed_; }
   bool complete() const { return tx_installed_ && rx_installed_; }
 
+  // Once the kernel has that direction: gives it the next key. 0 or a negative errno: the direction
+  // is at its end. -ENOKEY: nothing was kept for it.
+  int renew_rx(net::SysPort& sys, int fd) { return renew(sys, fd, false); }
+  int renew_tx(net::SysPort& sys, int fd) { return renew(sys, fd, true); }
+  bool can_renew_tx() const { return tx_secret_.kept(); }
+
  private:
   int install(net::SysPort& sys, int fd, bool tx);
+  int renew(net::SysPort& sys, int fd, bool tx);
 
   Engine& engine_;
   Refusal refusal_ = Refusal::none;
   int kernel_errno_ = 0;
   bool tx_installed_ = false;
   bool rx_installed_ = false;
+  bool renewable_ = false;
+  TrafficSecret tx_secret_;
+  TrafficSecret rx_secret_;
 };
 
 }  // namespace ringside::tls

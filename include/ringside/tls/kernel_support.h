@@ -12,6 +12,9 @@ struct KernelSupport {
   bool aes128_gcm = false;
   bool aes256_gcm = false;
   bool chacha20_poly1305 = false;
+  // Takes a new key for a connection of TLS 1.3 that it has (Linux 6.14), so that a KeyUpdate does
+  // not end the connection.
+  bool rekey = false;
   // Why some or all are missing, and what can be done about it; empty when nothing is missing.
   std::string reason;
 

@@ -21,6 +21,8 @@ struct ServerOptions {
   // Connections may be handed to the kernel, so engines are told the secrets. (OpenSSL prints them
   // for that, which is some 6% of a handshake.)
   bool kernel_tls = true;
+  // The kernel takes a new key on a KeyUpdate.
+  bool kernel_rekeys = false;
   std::shared_ptr<LibraryContext> library = LibraryContext::shared();
 };
 

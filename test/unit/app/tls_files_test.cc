@@ -60,7 +60,8 @@ TEST(TlsFiles, WhatTheKernelLacksIsAnErrorOnlyWhereItIsRequired) {
 TEST(TlsFiles, TheKernelIsDescribed) {
   EXPECT_EQ(describe(tls::KernelSupport{.reason = "it is old"}), "ktls: no: it is old");
   EXPECT_EQ(describe({.aes128_gcm = true, .chacha20_poly1305 = true, .reason = "no AES-256"}),
-            "ktls: yes: AES-128-GCM ChaCha20-Poly1305; no AES-256");
+            "ktls: yes: AES-128-GCM ChaCha20-Poly1305, rekey=no; no AES-256");
+  EXPECT_EQ(describe({.aes256_gcm = true, .rekey = true}), "ktls: yes: AES-256-GCM, rekey=yes");
 }
 
 TEST(TlsFiles, AnUpstreamsFilesAreTriedToo) {

@@ -28,6 +28,8 @@ int FakeSys::set_option(int fd, int level, int name, int value) {
 int FakeSys::set_option_bytes(int fd, int level, int name, const void* value, std::size_t bytes) {
   EXPECT_TRUE(open.contains(fd));
   if (auto at = option_errno.find({level, name}); at != option_errno.end()) return -at->second;
+  if (once_only == std::pair(level, name) && option_bytes.contains({fd, level, name}))
+    return -EBUSY;
   option_bytes[{fd, level, name}].assign(static_cast<const char*>(value), bytes);
   return 0;
 }

@@ -51,9 +51,10 @@ class FakeSys : public SysPort {
   // for a level and name.
   std::map<std::tuple<int, int, int>, std::string> option_bytes;
   std::map<std::pair<int, int>, int> option_errno;
-  int connect_errno = 0;      // what connect_now fails with
-  std::set<int> to_be_reset;  // that reset_on_close was called for
-  std::map<int, int> ends;    // how often SHUT_WR was asked for
+  std::pair<int, int> once_only;  // a level and name that a descriptor takes once, then EBUSY
+  int connect_errno = 0;          // what connect_now fails with
+  std::set<int> to_be_reset;      // that reset_on_close was called for
+  std::map<int, int> ends;        // how often SHUT_WR was asked for
 
   // Sockets as splice sees them: what there is to read, how much fits, and what was written. An
   // errno of `splice_errno` is answered first, once.

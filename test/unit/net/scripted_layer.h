@@ -129,10 +129,22 @@ class ScriptedLayer final : public RecordLayer {
     message_.msg_iovlen = 1;
     return &message_;
   }
-  Control on_control(std::size_t bytes) override {
+  Control on_control(SysPort&, int, std::size_t bytes) override {
     controls.push_back(bytes);
     if (control.status == Status::ended) closed = true;
     return control;
+  }
+  msghdr* own_message() override {
+    if (to_say.empty()) return nullptr;
+    own_piece_ = {.iov_base = to_say.data(), .iov_len = to_say.size()};
+    own_message_ = {};
+    own_message_.msg_iov = &own_piece_;
+    own_message_.msg_iovlen = 1;
+    return &own_message_;
+  }
+  int said(SysPort&, int) override {
+    calls.push_back("said " + std::exchange(to_say, {}));
+    return said_result;
   }
   msghdr* closing_message() override {
     if (std::exchange(close_said, true)) return nullptr;
@@ -163,7 +175,9 @@ class ScriptedLayer final : public RecordLayer {
   bool refuse_rx = false;
   bool required = false;  // that it takes over
   bool no_memory = false;
-  Control control;  // what the next one is
+  Control control;      // what the next one is
+  std::string to_say;   // the own_message()
+  int said_result = 0;  // what becomes of it
   char control_bytes[16] = {};
 
  private:
@@ -212,6 +226,8 @@ class ScriptedLayer final : public RecordLayer {
   iovec piece_{};
   msghdr closing_{};
   iovec closing_piece_{};
+  msghdr own_message_{};
+  iovec own_piece_{};
   char farewell_[4] = "bye";
 };
 

@@ -385,6 +385,64 @@ TEST_F(KernelTlsTest, a_control_record_may_be_a_failure) {
   EXPECT_FALSE(machine_.receiving(fd_)) << "what follows could not be told from good data";
 }
 
+TEST_F(KernelTlsTest, what_cannot_be_opened_is_not_received_and_sending_goes_on) {
+  hand_over();
+  meet(Status::unreadable);
+  control_comes();
+  EXPECT_EQ(handler_.news(), (News{failure(base::ErrorCode::unsupported)}));
+  stream_->resume();
+  machine_.settle();
+  EXPECT_FALSE(machine_.receiving(fd_));
+  send("answer");
+  EXPECT_EQ(machine_.leave_all(fd_), "answer");
+  stream_->finish_sending();
+  machine_.settle();
+  EXPECT_EQ(machine_.leave(fd_), "bye");
+}
+
+TEST_F(KernelTlsTest, what_the_layer_has_to_say_goes_before_what_waits) {
+  hand_over();
+  send("one");
+  meet(Status::need_input);
+  layer_.to_say = "new key";
+  control_comes();
+  EXPECT_TRUE(machine_.receiving(fd_)) << "that does not wait for it";
+  send("two");
+  EXPECT_EQ(machine_.leave(fd_), "one");
+  EXPECT_EQ(calls(), News{});
+  EXPECT_EQ(machine_.leave(fd_), "new key");
+  EXPECT_EQ(calls(), (News{"said new key"}));
+  EXPECT_EQ(machine_.leave_all(fd_), "two");
+  EXPECT_EQ(handler_.news(), (News{"sent", "sent"})) << "of it the handler hears nothing";
+}
+
+TEST_F(KernelTlsTest, what_the_layer_has_to_say_is_said_on_an_idle_connection_and_tried_again) {
+  hand_over();
+  meet(Status::need_input);
+  layer_.to_say = "new key";
+  control_comes();
+  machine_.finish(machine_.look_send(fd_), -EAGAIN);
+  send("one");
+  EXPECT_EQ(machine_.leave(fd_), "new key");
+  EXPECT_EQ(machine_.leave_all(fd_), "one");
+}
+
+TEST_F(KernelTlsTest, nothing_is_sent_when_what_the_layer_said_left_it_without_a_key) {
+  hand_over();
+  meet(Status::need_input);
+  layer_.to_say = "new key";
+  layer_.said_result = -EBUSY;
+  control_comes();
+  send("one");
+  EXPECT_EQ(machine_.leave(fd_), "new key");
+  const std::string word(base::describe(base::from_errno(EBUSY).code));
+  EXPECT_EQ(handler_.news(), (News{"failed send " + word}));
+  EXPECT_FALSE(machine_.sending(fd_)) << "a byte under a stale key";
+  stream_->close();
+  machine_.settle();
+  EXPECT_FALSE(machine_.sending(fd_));
+}
+
 TEST_F(KernelTlsTest, what_came_as_a_message_may_be_data) {
   hand_over();
   meet(Status::more, "one");

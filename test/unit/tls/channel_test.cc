@@ -83,11 +83,11 @@ class TlsChannel : public ::testing::Test {
   }
 
   // Makes both ends, as the configuration is now.
-  void start(bool kernel = false) {
+  void start(bool kernel = false, bool rekey = false) {
     config::Snapshot snapshot;
     snapshot.tls.push_back(tls);
     snapshot.upstreams.push_back(upstream);
-    const auto loaded = load_material(snapshot, now(), 0, {.aes128_gcm = kernel});
+    const auto loaded = load_material(snapshot, now(), 0, {.aes128_gcm = kernel, .rekey = rekey});
     ASSERT_EQ(loaded.errors, std::vector<std::string>());
     ASSERT_TRUE(server.channel.accept(server_contexts(*loaded.material).at(0)));
     ASSERT_TRUE(client.channel.connect(client_contexts(*loaded.material, snapshot)[0], "a.test",
@@ -111,7 +111,7 @@ class TlsChannel : public ::testing::Test {
   net::RecordLayer::Control control(std::uint8_t type, std::string_view bytes) {
     return control(server, type, bytes);
   }
-  static net::RecordLayer::Control control(End& end, std::uint8_t type, std::string_view bytes) {
+  net::RecordLayer::Control control(End& end, std::uint8_t type, std::string_view bytes) {
     msghdr* message = end.channel.control_message();
     std::memcpy(message->msg_iov[0].iov_base, bytes.data(), bytes.size());
     cmsghdr* header = CMSG_FIRSTHDR(message);
@@ -119,7 +119,7 @@ class TlsChannel : public ::testing::Test {
     header->cmsg_type = TLS_GET_RECORD_TYPE;
     header->cmsg_len = CMSG_LEN(1);
     *CMSG_DATA(header) = type;
-    return end.channel.on_control(bytes.size());
+    return end.channel.on_control(sys, &end == &client ? client_fd : fd, bytes.size());
   }
 
   Folder folder;
@@ -374,23 +374,91 @@ TEST_F(TlsChannel, AnAlertFromTheKernelIsAFailure) {
   EXPECT_EQ(server.channel.failure_text(), "the peer gave up (alert received: handshake failure)");
 }
 
+constexpr std::string_view key_update("\x18\0\0\x01\0", 5);
+constexpr std::string_view key_update_requested("\x18\0\0\x01\x01", 5);
+
 TEST_F(TlsChannel, NewKeysAreTheEndOfReceiving) {
   start(true);
   settle();
   hand_over_server();
-  EXPECT_EQ(control(22, std::string_view("\x18\0\0\x01\0", 5)).status, Status::ended);
-  EXPECT_EQ(control(22, std::string_view("\x18\0\0\x01\x01", 5)).status, Status::failed);
-  EXPECT_EQ(server.channel.failure_text(), "the peer has new keys, which the kernel cannot take");
+  const std::string old = sys.option_bytes.at({fd, SOL_TLS, TLS_RX});
+  EXPECT_EQ(control(22, key_update).status, Status::unreadable);
+  EXPECT_EQ(server.channel.failure_text(),
+            "the peer went on to a new key, which the kernel cannot take");
+  EXPECT_EQ(server.channel.own_message(), nullptr);
+  EXPECT_NE(server.channel.closing_message(), nullptr) << "the end can be said";
+  EXPECT_EQ(sys.option_bytes.at({fd, SOL_TLS, TLS_RX}), old);
 }
 
+// A body that lasts until the end would look whole.
 TEST_F(TlsChannel, NewKeysOfAServerAreNoEnd) {
   start(true);
   settle();
   ASSERT_TRUE(client.channel.hand_over_sending(sys, client_fd));
   client.give(server.seal("answer"));
   ASSERT_TRUE(client.channel.hand_over_receiving(sys, client_fd));
-  EXPECT_EQ(control(client, 22, std::string_view("\x18\0\0\x01\0", 5)).status, Status::failed)
-      << "a body that lasts until the end would look whole";
+  EXPECT_EQ(control(client, 22, key_update).status, Status::unreadable);
+}
+
+TEST_F(TlsChannel, NewKeysOfBothAreTheEnd) {
+  start(true);
+  settle();
+  hand_over_server();
+  EXPECT_EQ(control(22, key_update_requested).status, Status::failed);
+  EXPECT_EQ(server.channel.failure_text(),
+            "the peer asked for new keys that the kernel cannot take");
+  EXPECT_EQ(server.channel.own_message(), nullptr);
+}
+
+TEST_F(TlsChannel, AKernelThatTakesNewKeysGetsThem) {
+  start(true, true);
+  settle();
+  hand_over_server();
+  const std::string tx = sys.option_bytes.at({fd, SOL_TLS, TLS_TX});
+  for (int i = 0; i < 3; ++i) {
+    const std::string old = sys.option_bytes.at({fd, SOL_TLS, TLS_RX});
+    EXPECT_EQ(control(22, key_update).status, Status::need_input);
+    EXPECT_NE(sys.option_bytes.at({fd, SOL_TLS, TLS_RX}), old);
+    EXPECT_EQ(server.channel.own_message(), nullptr);
+  }
+  EXPECT_EQ(sys.option_bytes.at({fd, SOL_TLS, TLS_TX}), tx);
+}
+
+// The one record between two keys.
+TEST_F(TlsChannel, AKernelThatTakesNewKeysAnswersWithOne) {
+  start(true, true);
+  settle();
+  hand_over_server();
+  const std::string old = sys.option_bytes.at({fd, SOL_TLS, TLS_TX});
+  EXPECT_EQ(control(22, key_update_requested).status, Status::need_input);
+  EXPECT_EQ(sys.option_bytes.at({fd, SOL_TLS, TLS_TX}), old) << "not before the answer has left";
+  const msghdr* answer = server.channel.own_message();
+  ASSERT_NE(answer, nullptr);
+  EXPECT_EQ(std::string_view(static_cast<const char*>(answer->msg_iov[0].iov_base),
+                             answer->msg_iov[0].iov_len),
+            key_update);
+  EXPECT_EQ(*CMSG_DATA(CMSG_FIRSTHDR(answer)), 22);
+  EXPECT_EQ(server.channel.said(sys, fd), 0);
+  EXPECT_NE(sys.option_bytes.at({fd, SOL_TLS, TLS_TX}), old);
+  EXPECT_EQ(server.channel.own_message(), nullptr);
+  // Nothing is owed after the end.
+  EXPECT_NE(server.channel.closing_message(), nullptr);
+  EXPECT_EQ(server.channel.said(sys, fd), 0);
+  EXPECT_EQ(control(22, key_update_requested).status, Status::need_input);
+  EXPECT_EQ(server.channel.own_message(), nullptr);
+}
+
+TEST_F(TlsChannel, AKernelThatTakesNoKeyAfterAllEndsTheDirection) {
+  start(true, true);
+  settle();
+  hand_over_server();
+  sys.option_errno[{SOL_TLS, TLS_TX}] = EBUSY;
+  EXPECT_EQ(control(22, key_update_requested).status, Status::need_input);
+  EXPECT_NE(server.channel.own_message(), nullptr);
+  EXPECT_EQ(server.channel.said(sys, fd), -EBUSY);
+  EXPECT_EQ(control(22, key_update_requested).status, Status::failed) << "none can follow";
+  sys.option_errno[{SOL_TLS, TLS_RX}] = EBUSY;
+  EXPECT_EQ(control(22, key_update).status, Status::unreadable);
 }
 
 TEST_F(TlsChannel, OurEndIsSaidOnce) {

@@ -139,5 +139,14 @@ TEST(AlertMessage, IsWhatSendmsgTakes) {
   EXPECT_EQ(std::memcmp(fatal.message()->msg_iov[0].iov_base, "\x02\x14", 2), 0);
 }
 
+// RFC 8446 §4.6.3: update_not_requested, or the two would never come to an end.
+TEST(KeyUpdateMessage, IsAHandshakeMessageOfOneByte) {
+  KeyUpdateMessage update;
+  const msghdr* message = update.message();
+  ASSERT_EQ(message->msg_iov[0].iov_len, 5U);
+  EXPECT_EQ(std::memcmp(message->msg_iov[0].iov_base, "\x18\0\0\x01\0", 5), 0);
+  EXPECT_EQ(*CMSG_DATA(CMSG_FIRSTHDR(message)), 22);
+}
+
 }  // namespace
 }  // namespace ringside::tls

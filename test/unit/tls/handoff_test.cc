@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "ringside/tls/control_record.h"
+
 #include "../net/machine.h"
 #include "connection.h"
 #include "record_player.h"
@@ -20,6 +22,9 @@ class HandoffKeys : public EveryKind {
   // Hands over both directions, as the owner of a stream does.
   void hand_over(Connection& c) {
     Handoff handoff(c.engine());
+    hand_over(c, handoff);
+  }
+  void hand_over(Connection& c, Handoff& handoff) {
     ASSERT_EQ(handoff.refusal(), Refusal::none) << describe(handoff.refusal());
     ASSERT_TRUE(handoff.ready_to_install_tx());
     ASSERT_EQ(handoff.install_tx(sys, fd), 0);
@@ -37,6 +42,8 @@ class HandoffKeys : public EveryKind {
     EXPECT_FALSE(c.engine().has_ssl());
     c.side.received.clear();
   }
+
+  std::string installed(int direction) { return sys.option_bytes.at({fd, SOL_TLS, direction}); }
 
   // Both directions go on under the keys that were installed.
   void check_keys(Connection& c) {
@@ -377,6 +384,68 @@ TEST(Handoff, AMessageInPartsHoldsItUp) {
 }
 
 // A KeyUpdate ends its record, so no data has to come behind it.
+// The peer's KeyUpdate, then ours, as the kernel passes them on.
+TEST_P(HandoffKeys, RenewedKeysAreThoseOfThePeer) {
+  if (version() == Version::tls12) return;  // has none
+  Connection c(contexts, role());
+  c.settle();
+  Handoff handoff(c.engine());
+  handoff.expect_renewal();
+  hand_over(c, handoff);
+  RecordPlayer tx(installed(TLS_TX));
+  RecordPlayer rx(installed(TLS_RX));
+  for (int round = 0; round < 3; ++round) {
+    c.peer.update_key(true);
+    c.peer.send("under the next key");
+    std::string wire = c.peer.take();
+    std::uint8_t type = 0;
+    std::string plaintext;
+    ASSERT_TRUE(rx.open(wire, type, plaintext));
+    EXPECT_EQ(type, SSL3_RT_HANDSHAKE);
+    EXPECT_EQ(plaintext, std::string_view("\x18\0\0\x01\x01", 5));
+    ASSERT_EQ(handoff.renew_rx(sys, fd), 0);
+    rx = RecordPlayer(installed(TLS_RX));
+    EXPECT_EQ(rx.open_data(wire), "under the next key");
+    KeyUpdateMessage answer;
+    const iovec& bytes = answer.message()->msg_iov[0];
+    c.peer.give(tx.seal(SSL3_RT_HANDSHAKE, {static_cast<char*>(bytes.iov_base), bytes.iov_len}));
+    ASSERT_EQ(handoff.renew_tx(sys, fd), 0);
+    tx = RecordPlayer(installed(TLS_TX));
+    c.peer.received.clear();
+    c.peer.give(tx.seal(SSL3_RT_APPLICATION_DATA, "answer"));
+    EXPECT_EQ(c.peer.received, "answer");
+    EXPECT_EQ(c.peer.error, 0U);
+  }
+}
+
+TEST_P(HandoffKeys, WithoutPermissionNothingIsKeptForRenewal) {
+  Connection c(contexts, role());
+  c.settle();
+  Handoff handoff(c.engine());
+  hand_over(c, handoff);
+  EXPECT_FALSE(handoff.can_renew_tx());
+  EXPECT_EQ(handoff.renew_rx(sys, fd), -ENOKEY);
+  EXPECT_EQ(handoff.renew_tx(sys, fd), -ENOKEY);
+}
+
+TEST_P(HandoffKeys, ARefusedRenewalIsNotTriedAgain) {
+  Connection c(contexts, role());
+  c.settle();
+  Handoff handoff(c.engine());
+  handoff.expect_renewal();
+  hand_over(c, handoff);
+  if (version() == Version::tls12) {
+    EXPECT_FALSE(handoff.can_renew_tx()) << "there are no KeyUpdates";
+    return;
+  }
+  sys.option_errno[{SOL_TLS, TLS_TX}] = EBUSY;
+  EXPECT_TRUE(handoff.can_renew_tx());
+  EXPECT_EQ(handoff.renew_tx(sys, fd), -EBUSY);
+  EXPECT_FALSE(handoff.can_renew_tx());
+  EXPECT_EQ(handoff.renew_tx(sys, fd), -ENOKEY);
+  EXPECT_EQ(handoff.renew_rx(sys, fd), 0) << "the other direction goes on";
+}
+
 TEST(Handoff, AKeyUpdateIsWhole) {
   net::test::FakeSys sys;
   const int fd = *sys.open_stream_socket(AF_INET);

@@ -35,6 +35,15 @@ TEST_F(KernelSupportTest, AllThere) {
   EXPECT_TRUE(sys.open.empty()) << "descriptors are left open";
 }
 
+TEST_F(KernelSupportTest, WhetherItTakesASecondKeyIsTried) {
+  EXPECT_TRUE(probe_kernel_tls(sys).rekey);
+  sys.once_only = {SOL_TLS, TLS_TX};
+  const KernelSupport support = probe_kernel_tls(sys);
+  EXPECT_FALSE(support.rekey);
+  EXPECT_TRUE(support.aes128_gcm && support.aes256_gcm && support.chacha20_poly1305);
+  EXPECT_EQ(support.reason, "") << "it is nothing that the connection lacks";
+}
+
 TEST_F(KernelSupportTest, AModuleThatIsNotLoadedIsNamed) {
   sys.option_errno[{SOL_TCP, TCP_ULP}] = ENOENT;
   const KernelSupport support = probe_kernel_tls(sys);
