@@ -96,6 +96,25 @@ class TlsSocket:
                 self._sending.release()
         self._sock.close()
 
+    def update_key(self, requested: bool) -> None:
+        """A KeyUpdate behind what was sent (support/openssl.py has sessions that can)."""
+        self._by_itself(lambda: self._tls.update_key(requested))
+
+    def new_ticket(self) -> None:
+        """As update_key; of a server."""
+        self._by_itself(self._tls.new_ticket)
+
+    def give_up(self) -> None:
+        """Sends the fatal alert of an end that could not open what it got (bad_record_mac)."""
+        def read_nonsense() -> None:
+            self._incoming.write(b'\x17\x03\x03\x00\x20' + bytes(32))
+            try:
+                self._tls.read(1)
+            except ssl.SSLError:
+                pass
+
+        self._by_itself(read_nonsense)
+
     def cut(self) -> None:
         """The end of the socket without close_notify, as when a process dies."""
         self._sock.close()
@@ -153,6 +172,13 @@ class TlsSocket:
                 self._tls.unwrap()
             except ssl.SSLError:
                 pass  # it is written; the peer's may come later, or never
+
+    def _by_itself(self, act) -> None:
+        self.handshake()
+        with self._sending:
+            with self._state:
+                act()
+            self._flush()
 
     def _answer(self) -> None:
         """Sends what reading asked for (a new key), unless a writer is about to."""
