@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 
-from support import client, testcase, upstream, wire
+from support import client, modes, testcase, upstream, wire
 from support.limits import limit
 
 KIB = 1 << 10
@@ -166,7 +166,8 @@ class Movers(testcase.RingsideTest):
             self.ringside.wait()
             counted = re.search('stopped .*; bodies moved: (.*)', self.ringside.log())
             self.assertIsNotNone(counted, mover)
-            self.assertIn(self.expected_word(mover), counted[1])
+            if mover != 'zero_copy' or not modes.mode():
+                self.assertIn(self.expected_word(mover), counted[1])
             self.assertEqual(sum(int(n) for n in re.findall(r'=(\d+)', counted[1])), 2, counted[1])
 
     @staticmethod
@@ -182,6 +183,9 @@ class Movers(testcase.RingsideTest):
         # Of a quick body the kernel may owe all the notifications that it can: the rest is copied then.
         words = ('zero_copy', 'large') if mover == 'zero_copy' else (self.expected_word(mover),)
         self.assertIn(record['mover'], words, mover)
+        if mover == 'zero_copy' and self.towards_tls(record):  # which cannot do it
+            self.assertEqual((record['mover'], record['zero_copy_bytes']), ('large', 0), record)
+            return
         for key, word in (('spliced_bytes', 'splice'), ('zero_copy_bytes', 'zero_copy')):
             if word == 'zero_copy' == mover:
                 self.assertGreater(record[key], MIB, f'{mover}: {record}')
@@ -191,6 +195,10 @@ class Movers(testcase.RingsideTest):
                 self.assertLess(record[key], MIB, f'{mover}: {record}')
             else:
                 self.assertEqual(record[key], 0, f'{mover}: {record}')
+
+    @staticmethod
+    def towards_tls(record: dict) -> bool:
+        return modes.client_speaks_tls() if record['method'] == 'GET' else modes.upstream_speaks_tls()
 
     def test_a_server_that_dies_cuts_visibly(self) -> None:
         def answer(connection: upstream.Connection, _: wire.Message) -> bool:

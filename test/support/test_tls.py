@@ -192,6 +192,13 @@ class Modes(unittest.TestCase):
             with mock.patch.dict(os.environ, RINGSIDE_TEST_TLS=mode):
                 self.assertEqual(modes.reason_to_skip(test) is not None, skipped, (mode, test))
 
+    def test_what_only_the_kernel_can_do_is_skipped_without_it(self) -> None:
+        test = 'e2e.test_movers.Movers.test_the_log_says_what_was_moved_how'
+        for there, skipped in ((True, False), (False, True)):
+            with mock.patch.dict(os.environ, RINGSIDE_TEST_TLS='client'), \
+                    mock.patch.object(modes, 'kernel_does_tls', return_value=there):
+                self.assertEqual(modes.reason_to_skip(test) is not None, skipped)
+
 
 if __name__ == '__main__':
     unittest.main()
