@@ -14,7 +14,7 @@ TLS_MODULES = ('test_tls', 'test_tls_upstream')
 COUNTING = 'e2e.test_tls_records.'
 # Over kernel TLS, which only the lab has.
 KTLS_TESTS = ('e2e.test_messages.', 'e2e.test_movers.', 'e2e.test_limits.', 'e2e.test_streams.')
-SECONDS = 1500
+SECONDS = 2400
 
 
 def patterns(modules: tuple[str, ...]) -> str:
