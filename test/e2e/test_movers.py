@@ -198,7 +198,8 @@ class Movers(testcase.RingsideTest):
 
     @staticmethod
     def towards_tls(record: dict) -> bool:
-        return modes.client_speaks_tls() if record['method'] == 'GET' else modes.upstream_speaks_tls()
+        # A POST is answered with a large body, too, so that one of its two goes to an end in plain text.
+        return record['method'] == 'GET' and modes.client_speaks_tls()
 
     def test_a_server_that_dies_cuts_visibly(self) -> None:
         def answer(connection: upstream.Connection, _: wire.Message) -> bool:
