@@ -20,10 +20,14 @@ def free_port() -> int:
 
 
 class Nginx:
-    """Serves its `www`, takes uploads to /upload, answers /small with 1 KiB; over TLS as the mode says."""
+    """Serves its `www`, takes uploads to /upload, answers /small with 1 KiB; over TLS as the mode says.
 
-    def __init__(self, server_lines: str = '', *, workers: int = 1):
-        self._tls = modes.upstream_speaks_tls()
+    With `tls`, it speaks TLS to clients with that certificate and its own defaults, whatever the mode.
+    """
+
+    def __init__(self, server_lines: str = '', *, workers: int = 1, tls: certificates.Pair | None = None):
+        self._pair = tls
+        self._tls = tls is not None or modes.upstream_speaks_tls()
         program = shutil.which('nginx') or '/usr/sbin/nginx'
         self._temporary = tempfile.TemporaryDirectory(prefix='ringside-nginx-')
         self.folder = pathlib.Path(self._temporary.name)
@@ -48,8 +52,10 @@ class Nginx:
         kib = 'x' * 1024
         ssl = ''
         if self._tls:
-            pair = certificates.shared().server
-            ssl = f'ssl_certificate {pair.cert}; ssl_certificate_key {pair.key}; ssl_protocols {modes.version_name()};'
+            pair = self._pair or certificates.shared().server
+            ssl = f'ssl_certificate {pair.cert}; ssl_certificate_key {pair.key};'
+            if not self._pair:
+                ssl += f' ssl_protocols {modes.version_name()};'
         return f'''
 daemon off;
 worker_processes {workers};
