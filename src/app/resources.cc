@@ -14,6 +14,14 @@ namespace {
 // once used, memory.
 constexpr std::uint64_t derived_connections_max = 100'000;
 
+// Of nine descriptors, five are for clients without a limit in the file. If each had a request at
+// the same time, with a server's connection and a pipe for every eighth (proxy::pipes_max), only
+// four could be. But a good part is idle and needs one, and who finds none gets a 503.
+constexpr std::uint64_t clients_of_nine = 5;
+
+// What the default limits are to carry. Fewer may be enough, but nobody chose them.
+constexpr std::uint64_t derived_connections_wanted = 10'000;
+
 // Standard streams, logs, signals, and what the C library opens to look up names.
 constexpr std::uint64_t descriptors_of_process = 64;
 // Ring and mailbox, with room to spare.
@@ -63,6 +71,7 @@ std::string kib(std::uint64_t bytes) {
 }
 
 void advise(Plan& plan, const config::Snapshot& snapshot, const Limits& limits) {
+  const std::uint64_t connections = std::uint64_t{plan.connections_max} * plan.rings;
   if (plan.descriptors > limits.descriptors) {
     const std::uint32_t configured = snapshot.limits.connections_max;
     plan.advice.push_back("RLIMIT_NOFILE is " + std::to_string(limits.descriptors) + ", but " +
@@ -71,6 +80,11 @@ void advise(Plan& plan, const config::Snapshot& snapshot, const Limits& limits) 
                           " can need " + std::to_string(plan.descriptors) +
                           " descriptors: raise it (LimitNOFILE= of systemd, ulimit -n) or lower " +
                           (configured != 0 ? "limits.connections" : "server.rings"));
+  } else if (snapshot.limits.connections_max == 0 && connections < derived_connections_wanted) {
+    plan.advice.push_back("RLIMIT_NOFILE is " + std::to_string(limits.descriptors) +
+                          ", which has room for " + std::to_string(connections) +
+                          " client connections: raise it (LimitNOFILE= of systemd, ulimit -n), or "
+                          "set limits.connections if that is enough");
   }
   if (plan.locked_bytes > limits.locked_bytes) {
     plan.advice.push_back(
@@ -108,11 +122,14 @@ Plan make_plan(const config::Snapshot& snapshot, const Limits& limits, unsigned 
   std::uint64_t connections = snapshot.limits.connections_max;
   if (connections == 0) {
     const std::uint64_t free = limits.descriptors > fixed ? limits.descriptors - fixed : 0;
-    // Two descriptors for each, and a quarter for pipes (proxy::pipes_max).
-    connections = std::clamp<std::uint64_t>(free * 4 / 9, plan.rings, derived_connections_max);
+    connections =
+        std::clamp<std::uint64_t>(free * clients_of_nine / 9, plan.rings, derived_connections_max);
   }
   plan.connections_max = static_cast<std::uint32_t>((connections + plan.rings - 1) / plan.rings);
   plan.descriptors = fixed + descriptors_of(connections, plan.rings);
+  // Where clients were counted by the limit, they and their servers share what there is.
+  if (snapshot.limits.connections_max == 0 && connections > plan.rings)
+    plan.descriptors = std::min(plan.descriptors, limits.descriptors);
   plan.locked_bytes = plan.rings * locked_bytes_of_ring(snapshot.server, snapshot.limits);
   advise(plan, snapshot, limits);
   return plan;

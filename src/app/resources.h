@@ -30,7 +30,8 @@ struct Plan {
 };
 
 // Pure. `limits.descriptors` should be what it will be at run time. A proxied client needs two
-// descriptors, its own and one to a server; what the process needs besides is set apart first.
+// descriptors, its own and one to a server, an idle one only its own; what the process needs
+// besides is set apart first.
 Plan make_plan(const config::Snapshot& snapshot, const Limits& limits, unsigned rings);
 
 }  // namespace ringside::app

@@ -12,6 +12,14 @@ namespace ringside::proxy {
 namespace {
 // After a shortage: long enough not to spin, short enough that nobody notices once it is over.
 constexpr base::Millis pause_ms = 100;
+
+const char* no_place(const config::Limits& limits) {
+  if (limits.connections_max != 0)
+    return "a connection was closed at once: limits.connections is reached";
+  return "a connection was closed at once: limits.connections is reached, which follows "
+         "RLIMIT_NOFILE: raise that (LimitNOFILE= of systemd, ulimit -n), or set it";
+}
+
 }  // namespace
 
 Acceptor::Acceptor(Context& context, std::uint32_t listen, int fd)
@@ -73,7 +81,7 @@ void Acceptor::take(int fd) {
   if (client != nullptr) context_.clients.destroy(client);
   count(context_.counters.connections_shed);
   context_.logger.log(base::LogLevel::warn, "accept",
-                      "a connection was closed at once: limits.connections is reached");
+                      no_place(context_.runtime->snapshot().limits));
   context_.sys.close(fd);
 }
 

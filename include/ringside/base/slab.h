@@ -16,7 +16,8 @@ namespace ringside::base {
 // Owner: one ring thread; not thread-safe. Address space for `capacity` objects is reserved at
 // construction, and a page is touched only when a place on it is first used, so a generous capacity
 // costs nothing. Places are reused last in, first out, which keeps them warm in the cache.
-// Objects never move.
+// Objects never move, so after a peak those that are left lie scattered over all its pages: hardly
+// a page is free as a whole, and the next peak would fault each in again. Hence it does not shrink.
 template <typename T>
 class Slab {
  public:

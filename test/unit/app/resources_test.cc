@@ -20,7 +20,6 @@ TEST(MakePlan, DerivesConnectionsFromDescriptors) {
   const Plan plan = make_plan(snapshot_with(0), limits, 2);
   EXPECT_GT(plan.connections_max, 200U);
   EXPECT_LE(plan.descriptors, limits.descriptors);
-  EXPECT_TRUE(plan.advice.empty());
   const Plan one = make_plan(snapshot_with(0), limits, 1);
   EXPECT_GT(one.connections_max, plan.connections_max);
 }
@@ -29,6 +28,25 @@ TEST(MakePlan, KeepsAtLeastOneConnectionARing) {
   const Plan plan = make_plan(snapshot_with(0), {.descriptors = 16}, 4);
   EXPECT_EQ(plan.connections_max, 1U);
   EXPECT_FALSE(plan.advice.empty());
+}
+
+TEST(MakePlan, LeavesDescriptorsForServers) {
+  const Plan plan = make_plan(snapshot_with(0), {.descriptors = 20'000}, 2);
+  EXPECT_GT(2 * plan.connections_max, 10'600U);
+  EXPECT_LT(2 * plan.connections_max, 12'000U);
+  EXPECT_EQ(plan.descriptors, 20'000U);
+}
+
+TEST(MakePlan, SaysWhenItDerivesFewConnections) {
+  const Plan few = make_plan(snapshot_with(0), {.descriptors = 16'000}, 1);
+  EXPECT_LT(few.connections_max, 10'000U);
+  ASSERT_EQ(few.advice.size(), 1U);
+  EXPECT_NE(few.advice[0].find("RLIMIT_NOFILE is 16000"), std::string::npos);
+  EXPECT_NE(few.advice[0].find(std::to_string(few.connections_max) + " client connections"),
+            std::string::npos);
+  EXPECT_TRUE(make_plan(snapshot_with(0), {.descriptors = 20'000}, 1).advice.empty());
+  // Who asks for few has said that they are enough.
+  EXPECT_TRUE(make_plan(snapshot_with(400), {.descriptors = 1024}, 1).advice.empty());
 }
 
 TEST(MakePlan, DoesNotGrowWithoutBound) {
