@@ -75,8 +75,6 @@ class Watch:
 
     def process(self) -> dict[str, float]:
         proc = pathlib.Path(f'/proc/{self.ringside.pid}')
-        dirty = re.search(r'^Private_Dirty: +(\d+) kB', (proc / 'smaps_rollup').read_text(), re.M)
-        assert dirty
         count, pipes = self.descriptors()
         threads = 0
         for task in (proc / 'task').iterdir():
@@ -85,7 +83,8 @@ class Watch:
                 threads += not (task / 'comm').read_text().startswith('iou-')
             except (FileNotFoundError, ProcessLookupError):
                 pass
-        return {'memory KiB': int(dirty[1]), 'descriptors': count, 'pipe ends': pipes, 'threads': threads}
+        return {'memory KiB': self.ringside.private_bytes() >> 10, 'descriptors': count, 'pipe ends': pipes,
+                'threads': threads}
 
     def held(self) -> dict[str, float]:
         """What all rings hold together (SIGUSR2)."""

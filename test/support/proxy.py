@@ -61,7 +61,8 @@ def proxy_config(servers: list[str] | str, *, server: str = '', timeouts: str = 
 class Ringside:
     """One running proxy. `ports` maps listener names to the ports really bound."""
 
-    def __init__(self, toml: str, *, descriptors: int | None = None):
+    def __init__(self, toml: str, *, descriptors: int | tuple[int, int] | None = None):
+        """`descriptors`: the limit of open files, or the soft and the hard one."""
         self._folder = tempfile.TemporaryDirectory(prefix='ringside-test-')
         self.folder = pathlib.Path(self._folder.name)
         self.config_path = self.folder / 'ringside.toml'
@@ -72,8 +73,8 @@ class Ringside:
         self.lines: list[str] = []
         self.addresses: dict[str, list[str]] = {}
         self._ready = threading.Event()
-        limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
-                 ) if descriptors else None
+        both = (descriptors, descriptors) if isinstance(descriptors, int) else descriptors
+        limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, both)) if both else None
         self.process = subprocess.Popen(
             [binary(), 'run', '--config', str(self.config_path)], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=limit)
@@ -172,6 +173,13 @@ class Ringside:
     def cpu_seconds(self) -> float:
         fields = pathlib.Path(f'/proc/{self.pid}/stat').read_text().rpartition(')')[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+
+    def private_bytes(self) -> int:
+        """Memory that it has written and that no other process shares."""
+        sums = pathlib.Path(f'/proc/{self.pid}/smaps_rollup').read_text()
+        found = re.search(r'^Private_Dirty: +(\d+) kB', sums, re.M)
+        assert found
+        return int(found[1]) << 10
 
     def sockets(self) -> int:
         """How many of its descriptors are sockets."""
