@@ -29,6 +29,7 @@ class Settings:
     rate: float
     rings: int
     syscalls: bool
+    profile: bool
 
 
 @dataclasses.dataclass

@@ -89,7 +89,7 @@ def failed(options: argparse.Namespace, results: list[Result]) -> bool:
 
 def run(options: argparse.Namespace, rows: list[Row], kinds: list[proxies.Kind], quiet: tuple) -> int:
     settings = Settings(options.rounds, options.seconds, options.turn / 1e3, options.load, options.rate, options.rings,
-                        options.syscalls)
+                        options.syscalls, options.profile)
     results: list[Result] = []
     with Lab(options.pin) as lab:
         found = conditions(options, kinds, lab, quiet)

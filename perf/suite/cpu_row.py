@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from . import loads, parsers, slots, syscalls, tls
+from . import loads, parsers, profile, slots, syscalls, tls
 from .bench import Bench, say
 from .results import Result
 from .rows import Row
@@ -48,6 +48,8 @@ def measure(bench: Bench, row: Row) -> Result:
                 note_round(result, number, proxy.name, *outcomes[proxy.name])
         if bench.settings.syscalls:
             syscalls.measure(bench, result, proxies, tool, warm_up(job))
+        if bench.settings.profile:
+            profile.measure(bench, result, proxies, tool, job)
     return result
 
 

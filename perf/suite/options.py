@@ -51,6 +51,8 @@ def parser() -> argparse.ArgumentParser:
                       help='requests a second of the latency row; fairness has half of it (2000)')
     what.add_argument('--rings', type=int, default=4, metavar='N', help='rings in the rows of the pool (4)')
     what.add_argument('--syscalls', action='store_true', help='count system calls too, in runs of their own')
+    what.add_argument('--profile', action='store_true',
+                      help='split the CPU time into kernel, own code and libraries, in runs of their own')
     how = made.add_argument_group('how')
     how.add_argument('--no-pin', dest='pin', action='store_false', help='let the kernel place everything')
     how.add_argument('--busy-ok', action='store_true', help='go on though the machine is busy, and say so')

@@ -5,7 +5,7 @@ import pathlib
 import time
 import unittest
 
-from suite import loads, machine, syscalls, upstream, usage
+from suite import loads, machine, profile, syscalls, upstream, usage
 
 ROLLUP = '''55d0c0000000-7ffd00000000 ---p 00000000 00:00 0                          [rollup]
 Rss:                9000 kB
@@ -71,6 +71,18 @@ class Counts(unittest.TestCase):
         self.assertEqual(upstream.parse_status(text), (12, 3456))
         with self.assertRaises(SystemExit):
             upstream.parse_status('404')
+
+
+class Profile(unittest.TestCase):
+    def test_parts(self) -> None:
+        text = ('    50.25%,[kernel.kallsyms]   \n     9.75%,[nf_tables]\n    30.00%,proxy\n     7.00%,libc.so.6\n'
+                '     3.00%,[vdso]\n')
+        shares = profile.parse(text, 'proxy')
+        for part, share in (('kernel', 0.6), ('own', 0.3), ('libraries', 0.1)):
+            self.assertAlmostEqual(shares[part], share)
+
+    def test_nothing(self) -> None:
+        self.assertEqual(profile.parse('# no samples\n', 'proxy'), {})
 
 
 class Loads(unittest.TestCase):
