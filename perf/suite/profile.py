@@ -14,25 +14,28 @@ from .bench import Bench, say
 from .proxies import Proxy
 from .results import Result
 
-# A clock that every machine has; hardware counters are often not to be had in a virtual one.
-RECORD = ('perf', 'record', '-q', '-e', 'cpu-clock', '-F', '1999')
+# A clock that every machine has; hardware counters are often not to be had in a virtual one. Of all processes, since
+# with -p some kernels (6.18) take no samples by this clock.
+RECORD = ('perf', 'record', '-q', '-a', '-e', 'cpu-clock', '-F', '1999')
 REPORT = ('perf', 'report', '--stdio', '-q', '-g', 'none', '--sort', 'dso', '-t', ',')
 PARTS = ('kernel', 'own', 'libraries')
 
 
 def parse(text: str, program: str) -> dict[str, float]:
-    """Shares of 1, from "percent,object" lines. An empty dictionary if there are no samples."""
+    """Shares of 1, from "percent,object" lines, whatever their sum is. An empty dictionary if there are no samples."""
     shares = dict.fromkeys(PARTS, 0.0)
     for percent, name in re.findall(r'^\s*([\d.]+)%?,(.+?)\s*$', text, re.M):
         kernel = name.startswith('[') and name != '[vdso]'
         part = 'kernel' if kernel else 'own' if name == program else 'libraries'
-        shares[part] += float(percent) / 100
-    return shares if sum(shares.values()) > 0 else {}
+        shares[part] += float(percent)
+    total = sum(shares.values())
+    return {part: share / total for part, share in shares.items()} if total else {}
 
 
 def sample(bench: Bench, proxy: Proxy, tool: loads.Tool, job: loads.Job) -> dict[str, float]:
     file = bench.lab.folder / 'profile'
-    command = [*RECORD, '-p', ','.join(map(str, usage.tree(proxy.pid))), '-o', str(file)]
+    pids = ','.join(map(str, usage.tree(proxy.pid)))
+    command = [*RECORD, '-o', str(file)]
     watcher = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL, start_new_session=True)
     try:
@@ -41,7 +44,7 @@ def sample(bench: Bench, proxy: Proxy, tool: loads.Tool, job: loads.Job) -> dict
     finally:
         watcher.send_signal(signal.SIGINT)
         watcher.wait(30)
-    done = subprocess.run([*REPORT, '-i', str(file)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+    done = subprocess.run([*REPORT, '-i', str(file), '--pid', pids], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=60, check=False)
     return parse(done.stdout, pathlib.Path(f'/proc/{proxy.pid}/exe').resolve().name)
 

@@ -75,8 +75,8 @@ class Counts(unittest.TestCase):
 
 class Profile(unittest.TestCase):
     def test_parts(self) -> None:
-        text = ('    50.25%,[kernel.kallsyms]   \n     9.75%,[nf_tables]\n    30.00%,proxy\n     7.00%,libc.so.6\n'
-                '     3.00%,[vdso]\n')
+        text = ('    25.25%,[kernel.kallsyms]   \n     4.75%,[nf_tables]\n    15.00%,proxy\n     3.50%,libc.so.6\n'
+                '     1.50%,[vdso]\n')
         shares = profile.parse(text, 'proxy')
         for part, share in (('kernel', 0.6), ('own', 0.3), ('libraries', 0.1)):
             self.assertAlmostEqual(shares[part], share)

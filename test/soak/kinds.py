@@ -137,6 +137,9 @@ def leave_in_request(port: int, next_id: NextId, report: Report) -> None:
     ask, request_id = Ask('/steady', 'POST', upload=2 * MB, upload_chunked=random.random() < 0.5), next_id()
     send_request(connection, ask, request_id, upto=random.choice((1, 100_000, MB)))
     report(Result(request_id, 'leaves', 'POST', 'left', note=leave(connection)))
+    # Who leaves waits for nothing, so where the servers get little of the CPU such clients pile up before them,
+    # until no connection gets through any more. One answer that is waited for keeps the pace.
+    short(port, next_id, report)
 
 
 def leave_in_response(port: int, next_id: NextId, report: Report) -> None:
