@@ -17,14 +17,16 @@ from .results import Result
 # A clock that every machine has; hardware counters are often not to be had in a virtual one. Of all processes, since
 # with -p some kernels (6.18) take no samples by this clock.
 RECORD = ('perf', 'record', '-q', '-a', '-e', 'cpu-clock', '-F', '1999')
-REPORT = ('perf', 'report', '--stdio', '-q', '-g', 'none', '--sort', 'dso', '-t', ',')
+REPORT = ('perf', 'report', '--stdio', '-q', '-g', 'none', '--sort', 'pid,dso', '-t', ',')
 PARTS = ('kernel', 'own', 'libraries')
 
 
-def parse(text: str, program: str) -> dict[str, float]:
-    """Shares of 1, from "percent,object" lines, whatever their sum is. An empty dictionary if there are no samples."""
+def parse(text: str, pids: list[int], program: str) -> dict[str, float]:
+    """Shares of 1, from "percent,pid:name,object" lines of these processes. An empty dictionary if there are none."""
     shares = dict.fromkeys(PARTS, 0.0)
-    for percent, name in re.findall(r'^\s*([\d.]+)%?,(.+?)\s*$', text, re.M):
+    for percent, pid, name in re.findall(r'^\s*([\d.]+)%\s*,\s*(\d+):[^,]*,\s*(.+?)\s*$', text, re.M):
+        if int(pid) not in pids:
+            continue
         kernel = name.startswith('[') and name != '[vdso]'
         part = 'kernel' if kernel else 'own' if name == program else 'libraries'
         shares[part] += float(percent)
@@ -34,7 +36,7 @@ def parse(text: str, program: str) -> dict[str, float]:
 
 def sample(bench: Bench, proxy: Proxy, tool: loads.Tool, job: loads.Job) -> dict[str, float]:
     file = bench.lab.folder / 'profile'
-    pids = ','.join(map(str, usage.tree(proxy.pid)))
+    pids = usage.tree(proxy.pid)
     command = [*RECORD, '-o', str(file)]
     watcher = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL, start_new_session=True)
@@ -44,9 +46,9 @@ def sample(bench: Bench, proxy: Proxy, tool: loads.Tool, job: loads.Job) -> dict
     finally:
         watcher.send_signal(signal.SIGINT)
         watcher.wait(30)
-    done = subprocess.run([*REPORT, '-i', str(file), '--pid', pids], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+    done = subprocess.run([*REPORT, '-i', str(file)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=60, check=False)
-    return parse(done.stdout, pathlib.Path(f'/proc/{proxy.pid}/exe').resolve().name)
+    return parse(done.stdout, pids, pathlib.Path(f'/proc/{proxy.pid}/exe').resolve().name)
 
 
 def measure(bench: Bench, result: Result, proxies: list[Proxy], tool: loads.Tool, job: loads.Job) -> None:

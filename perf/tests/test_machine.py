@@ -75,14 +75,14 @@ class Counts(unittest.TestCase):
 
 class Profile(unittest.TestCase):
     def test_parts(self) -> None:
-        text = ('    25.25%,[kernel.kallsyms]   \n     4.75%,[nf_tables]\n    15.00%,proxy\n     3.50%,libc.so.6\n'
-                '     1.50%,[vdso]\n')
-        shares = profile.parse(text, 'proxy')
+        text = (' 25.25% ,  7:proxy    ,[kernel.kallsyms]   \n  4.75% ,  7:proxy  ,[nf_tables]\n 15.00% ,  7:proxy,proxy\n'
+                ' 40.00% ,  9:other    ,proxy\n  3.50% ,  8:proxy  ,libc.so.6\n  1.50% ,  8:proxy  ,[vdso]\n')
+        shares = profile.parse(text, [7, 8], 'proxy')
         for part, share in (('kernel', 0.6), ('own', 0.3), ('libraries', 0.1)):
             self.assertAlmostEqual(shares[part], share)
 
     def test_nothing(self) -> None:
-        self.assertEqual(profile.parse('# no samples\n', 'proxy'), {})
+        self.assertEqual(profile.parse(' 40.00% ,  9:other  ,proxy\n', [7], 'proxy'), {})
 
 
 class Loads(unittest.TestCase):
