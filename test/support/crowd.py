@@ -22,7 +22,7 @@ STEP_S = 0.1
 SLOW_BYTES = 1024  # 10 KB/s
 ENDLESS = 1 << 40
 STANDING_STEPS = 10
-RECEIVE_BYTES = 65536  # of readers, so that not the kernel's buffers are what is measured
+KERNEL_BYTES = 65536  # at the clients' ends: the kernel's memory for TCP is that of other tests, too
 WAIT_S = 60
 SPARE_DESCRIPTORS = 64
 
@@ -121,7 +121,7 @@ class Readers:
         self._socks: list[socket.socket] = []
         for _ in range(count):
             sock = socket.socket()
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, KERNEL_BYTES)
             sock.settimeout(WAIT_S)
             sock.connect(('127.0.0.1', port))
             sock.sendall(f'GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n'.encode())
@@ -154,6 +154,7 @@ class Writers:
         head = f'POST {path} HTTP/1.1\r\nHost: a.test\r\nContent-Length: {ENDLESS}\r\n\r\n'.encode()
         self._socks = [socket.create_connection(('127.0.0.1', port), WAIT_S) for _ in range(count)]
         for sock in self._socks:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BYTES)
             sock.sendall(head)
             sock.setblocking(False)
         quiet, deadline = 0, time.monotonic() + WAIT_S
