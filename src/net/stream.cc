@@ -169,7 +169,7 @@ bool Stream::may_splice() {
     return false;
   // A body without a known end has more bytes than any limit, `splice_never` included.
   return context_.splice_bytes_min != StreamContext::splice_never &&
-         handler_.opaque_bytes() >= context_.splice_bytes_min;
+         handler_->opaque_bytes() >= context_.splice_bytes_min;
 }
 
 void Stream::arm_splice() {
@@ -196,7 +196,7 @@ void Stream::splice_ready(const Completion& completion) {
   if (releasing_) return close();
   if (parked_) return;
   // Nothing was taken yet, so the handler may have changed its mind.
-  std::uint64_t bytes = may_splice() ? handler_.opaque_bytes() : 0;
+  std::uint64_t bytes = may_splice() ? handler_->opaque_bytes() : 0;
   if (pipe_ && pipe_->spoiled) pipe_.reset();
   if (bytes != 0 && !pipe_) pipe_ = context_.pipes.take();
   if (bytes == 0 || !pipe_) {
@@ -216,7 +216,7 @@ void Stream::splice_in(std::uint64_t bytes_max) {
   }
   if (moved <= 0) return receive_failed(moved);
   note_received(static_cast<std::uint32_t>(moved));
-  handler_.on_piped(PipeBytes(*pipe_, static_cast<std::uint32_t>(moved)));
+  handler_->on_piped(PipeBytes(*pipe_, static_cast<std::uint32_t>(moved)));
   if (receive_ == Receive::off) arm_receive();
 }
 
@@ -277,7 +277,7 @@ void Stream::receive_failed(int result) {
       if (layer_ != nullptr && records_over(0)) return;
       ended_ = true;
       if (releasing_) return close();
-      handler_.on_end_of_stream();
+      handler_->on_end_of_stream();
       return;
     case -ECANCELED:
     case -EAGAIN:
@@ -351,7 +351,7 @@ void Stream::send_fin() {
   if (layer_ != nullptr && notify_end(0)) return;
   finish_sent_ = true;
   context_.sys.shutdown(fd_, SHUT_WR);  // fails only where the connection is gone already
-  if (layer_ != nullptr) handler_.on_sent();
+  if (layer_ != nullptr) handler_->on_sent();
 }
 
 void Stream::submit_send() {
@@ -423,7 +423,7 @@ void Stream::splice_out() {
   queue_.consume(static_cast<std::size_t>(moved));
   bytes_sent_ += static_cast<std::uint64_t>(moved);
   if (!queue_.empty() || finish_wanted_) queued();
-  handler_.on_sent();
+  handler_->on_sent();
 }
 
 void Stream::sent(const Completion& completion) {
@@ -445,7 +445,7 @@ void Stream::sent(const Completion& completion) {
   queue_.consume(static_cast<std::size_t>(completion.result));
   bytes_sent_ += static_cast<std::uint64_t>(completion.result);
   if (!queue_.empty() || finish_wanted_) queued();
-  handler_.on_sent();
+  handler_->on_sent();
 }
 
 // First what became of the send, then the notification, unless the send failed before it could owe
@@ -476,7 +476,7 @@ void Stream::fail(int negative_errno, Direction direction) {
     queue_.clear();
     if (layer_ != nullptr && !sending_) drop_block();
   }
-  handler_.on_failed(base::from_errno(-negative_errno), direction);
+  handler_->on_failed(base::from_errno(-negative_errno), direction);
 }
 
 // ---- ending
@@ -531,7 +531,7 @@ void Stream::advance_closing() {
     fd_ = -1;
     state_ = State::closed;
     context_.ring.detach(*this);
-    handler_.on_released(fd);
+    handler_->on_released(fd);
     return;
   }
   if (state_ != State::closing) return;
@@ -547,7 +547,7 @@ void Stream::joined() {
   fd_ = -1;
   state_ = State::closed;
   context_.ring.detach(*this);
-  handler_.on_closed();
+  handler_->on_closed();
 }
 
 void Stream::on_complete(std::uint8_t kind, const Completion& completion) {
@@ -563,12 +563,12 @@ void Stream::on_complete(std::uint8_t kind, const Completion& completion) {
         // Failed, but still to be closed: an error that came before anything could be sent.
         state_ = State::open;
         ended_ = send_failed_ = true;
-        handler_.on_failed(base::from_errno(-completion.result), Direction::send);
+        handler_->on_failed(base::from_errno(-completion.result), Direction::send);
         return;
       }
       state_ = State::open;
       if (layer_ != nullptr) return start_records();
-      handler_.on_connected();
+      handler_->on_connected();
       return;
     case kind_close:
       if (close_follows_) return close_followed(completion.result);

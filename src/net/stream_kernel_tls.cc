@@ -70,7 +70,7 @@ void Stream::control_received(const ring::Completion& completion) {
     case RecordLayer::Status::unreadable:
       ended_ = true;
       queued();
-      return handler_.on_failed({base::ErrorCode::unsupported}, Direction::receive);
+      return handler_->on_failed({base::ErrorCode::unsupported}, Direction::receive);
     case RecordLayer::Status::more:
       break;
   }
@@ -81,7 +81,7 @@ void Stream::control_received(const ring::Completion& completion) {
     std::copy_n(data.data(), bytes, lease.room().data());
     data.remove_prefix(bytes);
     lease.truncate(bytes);
-    handler_.on_received(std::move(lease));
+    handler_->on_received(std::move(lease));
   }
   if (receive_ == Receive::off) arm_receive();
 }

@@ -71,7 +71,7 @@ void Stream::open_records() {
     if (opened.plaintext != 0 && state_ == State::open) {
       room.truncate(opened.plaintext);
       room.set_mark(static_cast<std::uint8_t>(Mover::copy));
-      handler_.on_received(std::exchange(room, {}));
+      handler_->on_received(std::exchange(room, {}));
     }
     if (opened.status == RecordLayer::Status::ended) return records_ended();
     if (opened.status == RecordLayer::Status::failed) return records_failed();
@@ -92,9 +92,9 @@ void Stream::wait_for_room() {
 void Stream::secured() {
   if (state_ != State::open) return;
   if (layer_->client_)
-    handler_.on_connected();
+    handler_->on_connected();
   else
-    handler_.on_secured();
+    handler_->on_secured();
   if (state_ != State::open) return;
   if (!queue_.empty()) queued();
   if (layer_->moving_ && layer_->own_bytes() == 0 && layer_->block_ == nullptr) hand_over_sending();
@@ -106,7 +106,7 @@ bool Stream::records_over(int result) {
   RecordLayer& layer = *layer_;
   if (layer.failed_) {
     ended_ = true;
-    handler_.on_end_of_stream();
+    handler_->on_end_of_stream();
   } else if (!layer.unopened_.empty() || layer.more_) {
     layer.over_ = true;
     layer.over_result_ = result;
@@ -125,7 +125,7 @@ void Stream::records_ended() {
   if (state_ != State::open || ended_) return;
   ended_ = true;
   layer_->unopened_.clear();
-  handler_.on_end_of_stream();
+  handler_->on_end_of_stream();
 }
 
 void Stream::records_failed() {
@@ -134,7 +134,7 @@ void Stream::records_failed() {
   layer_->unopened_.clear();
   // It never leaves. (Under the kernel's records it does.)
   if (sends_records()) queue_.clear();
-  handler_.on_failed({base::ErrorCode::insecure}, Direction::receive);
+  handler_->on_failed({base::ErrorCode::insecure}, Direction::receive);
 }
 
 bool Stream::may_receive() const {
@@ -198,7 +198,7 @@ void Stream::sent_records(std::uint32_t bytes) {
   if (state_ != State::open) return;
   if (layer.block_ != nullptr || !queue_.empty() || layer.own_bytes() != 0 || finish_wanted_)
     queued();
-  handler_.on_sent();
+  handler_->on_sent();
 }
 
 void Stream::drop_block() {

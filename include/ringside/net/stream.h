@@ -101,12 +101,14 @@ class Stream final : public ring::Completer,
                      private PipeWaiter {
  public:
   Stream(StreamContext& context, StreamHandler& handler)
-      : context_(context), handler_(handler), queue_(context.slices) {}
+      : context_(context), handler_(&handler), queue_(context.slices) {}
   ~Stream();
 
   // What passes through the socket are the layer's records. Only for a new stream; the layer lives
   // until on_closed.
   void secure(RecordLayer& layer);
+  // Another handler takes over, for everything from now on. A handler may give its own stream away.
+  void hand_to(StreamHandler& handler) { handler_ = &handler; }
   // Without traffic for a while: memory that is easily made again is given back.
   void rest();
 
@@ -272,7 +274,7 @@ class Stream final : public ring::Completer,
   bool opens_records() const { return layer_ != nullptr && !layer_->kernel_opens_; }
   bool sends_records() const { return layer_ != nullptr && !layer_->kernel_sends_; }
   void pass_on(ring::Lease lease) {
-    opens_records() ? received_record(std::move(lease)) : handler_.on_received(std::move(lease));
+    opens_records() ? received_record(std::move(lease)) : handler_->on_received(std::move(lease));
   }
   void start_records();
   void received_record(ring::Lease lease);
@@ -304,7 +306,7 @@ class Stream final : public ring::Completer,
 
   StreamContext& context_;
   base::ArenaPin kept_;
-  StreamHandler& handler_;
+  StreamHandler* handler_;
   SliceQueue queue_;
   RecordLayer* layer_ = nullptr;
   ring::Lease held_[zero_copies_max];  // pieces of zero-copy sends until their notification
