@@ -105,6 +105,12 @@ bool fail_bad_byte(HeadReader& reader, std::string_view buffer) {
   return fail(reader, 400, fault_of_byte(buffer, reader.scanned));
 }
 
+bool travels_not(Section section, const Field& field) {
+  if (section != Section::trailer) return (hop_by_hop_ids & bit(field.id)) != 0;
+  if (field.id != FieldId::other) return (not_trailer_ids & bit(field.id)) != 0;
+  return among(field.name, not_trailer_names);
+}
+
 namespace {
 
 // As base::trim_ows, where most values have one leading blank and no other.
@@ -187,12 +193,6 @@ bool take_known(HeadReader& reader, Section section, Version version, const Fiel
     default:
       return true;
   }
-}
-
-bool travels_not(Section section, const Field& field) {
-  if (section != Section::trailer) return (hop_by_hop_ids & bit(field.id)) != 0;
-  if (field.id != FieldId::other) return (not_trailer_ids & bit(field.id)) != 0;
-  return among(field.name, not_trailer_names);
 }
 
 // Adds the field in `line` to `fields`. `readable` bytes from the start of the line are in the

@@ -68,6 +68,10 @@ enum class Section : std::uint8_t { request, response, trailer };
 ParseState read_fields(HeadReader& reader, Section section, Version version,
                        std::string_view buffer, FieldList& fields);
 
+// Whether a field of that section concerns this connection, or its message's framing, alone; in
+// trailers, also whether it must not be one (RFC 9110 §6.5.1).
+bool travels_not(Section section, const Field& field);
+
 // Applies every Connection field: options go to the reader, fields that are named get hop_by_hop.
 bool apply_connection(HeadReader& reader, FieldList& fields);
 

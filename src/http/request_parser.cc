@@ -12,27 +12,6 @@ namespace {
 
 constexpr int empty_lines_max = 4;
 
-Method method_of(std::string_view text) {
-  switch (text.size()) {
-    case 3:
-      if (text == "GET") return Method::get;
-      return text == "PUT" ? Method::put : Method::other;
-    case 4:
-      if (text == "POST") return Method::post;
-      return text == "HEAD" ? Method::head : Method::other;
-    case 5:
-      if (text == "PATCH") return Method::patch;
-      return text == "TRACE" ? Method::trace : Method::other;
-    case 6:
-      return text == "DELETE" ? Method::delete_ : Method::other;
-    case 7:
-      if (text == "OPTIONS") return Method::options;
-      return text == "CONNECT" ? Method::connect : Method::other;
-    default:
-      return Method::other;
-  }
-}
-
 std::string_view fault_of_target(std::string_view line, std::size_t stop) {
   if (stop == line.size()) return "request line without a version";
   return line[stop] == '#' ? "fragment in the request target"

@@ -25,6 +25,9 @@ enum class Method : std::uint8_t {
   other
 };
 
+// Names of methods are case-sensitive (RFC 9110 §9.1).
+Method method_of(std::string_view text);
+
 // RFC 9110 §9.2.1 and §9.2.2. A method that we do not know is neither safe nor idempotent.
 bool is_safe(Method method);
 bool is_idempotent(Method method);

@@ -1,0 +1,235 @@
+// A server's side of an HTTP/2 connection (RFC 9113): bytes in, requests out; responses in, frames
+// out; no I/O. nghttp2 does the framing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "ringside/base/arena.h"
+#include "ringside/http/h2_memory.h"
+#include "ringside/http/message.h"
+#include "ringside/http/parser.h"
+
+struct nghttp2_session;
+
+namespace ringside::http {
+
+namespace detail {
+class H2HeadReader;
+struct H2Callbacks;
+struct H2Fields;
+struct H2Checks;
+}  // namespace detail
+
+// RFC 9113 §7.
+enum class H2Code : std::uint32_t {
+  no_error = 0x0,
+  protocol_error = 0x1,
+  internal_error = 0x2,
+  flow_control_error = 0x3,
+  stream_closed = 0x5,
+  refused_stream = 0x7,
+  cancel = 0x8,
+  enhance_your_calm = 0xb,
+};
+
+struct H2Limits {
+  HeadLimits head;
+  std::uint32_t streams_max = 128;  // at a time
+  // What a client may send before anybody has consumed it: of a stream, and in all.
+  std::uint32_t stream_window_bytes = 256 * 1024;
+  std::uint32_t connection_window_bytes = 1024 * 1024;
+};
+
+// What a peer may do so many times at once, and then again at a rate. Pure: time is told.
+class H2Allowance {
+ public:
+  constexpr H2Allowance(std::uint32_t most, std::uint32_t per_second)
+      : left_(most), most_(most), per_second_(per_second) {}
+  // False: it is used up.
+  bool take(std::uint64_t now_ms);
+  void give_back(std::uint32_t times);
+
+ private:
+  std::uint32_t left_;
+  std::uint32_t most_;
+  std::uint32_t per_second_;
+  std::uint64_t filled_ms_ = 0;
+};
+
+// One request with its response. Owner: who handles the connection; made in H2Handler::on_stream,
+// and H2Connection::forget() is called before it goes.
+class H2Stream {
+ public:
+  H2Stream() = default;
+  H2Stream(const H2Stream&) = delete;
+  H2Stream& operator=(const H2Stream&) = delete;
+
+  std::int32_t id() const { return id_; }
+  // No frame of it follows, in either direction.
+  bool closed() const { return closed_; }
+  bool head_received() const { return phase_ != Phase::head; }
+  // Nothing of the request follows.
+  bool request_ended() const { return phase_ == Phase::ended || phase_ == Phase::broken; }
+  // A head, or trailers, have not become frames yet.
+  bool head_due() const { return heads_due_ != 0; }
+  // The end of the response was written.
+  bool response_ended() const { return end_framed_; }
+
+ protected:
+  ~H2Stream() = default;
+  // To be called before on_stream returns: heads are kept there.
+  void keep_in(base::Arena& arena) { arena_ = &arena; }
+
+ private:
+  friend class H2Connection;
+  friend struct detail::H2Callbacks;
+  enum class Phase : std::uint8_t { head, body, ended, broken };
+
+  base::Arena* arena_ = nullptr;
+  detail::H2HeadReader* reader_ = nullptr;
+  detail::H2Fields* trailers_ = nullptr;  // of the response, until its body is framed
+  RequestHead head_;
+  std::int64_t body_bytes_ = 0;
+  std::int64_t length_ = -1;  // as Content-Length says; -1: it does not
+  std::int32_t id_ = 0;
+  std::uint32_t heads_due_ = 0;
+  Phase phase_ = Phase::head;
+  bool closed_ = false;
+  bool reset_ = false;
+  bool end_framed_ = false;
+};
+
+// Calls come from within H2Connection::receive() and send(). The handler may call anything of the
+// connection but those two.
+class H2Handler {
+ public:
+  // A request begins. Null: there is no place for it, and it is refused.
+  virtual H2Stream* on_stream() = 0;
+  // The head stays as long as the arena. on_request_end follows when it has a body (which may be
+  // empty).
+  virtual void on_request_head(H2Stream& stream, RequestHead& head) = 0;
+  // Bytes of the body, a view into what is being received; consume() them sooner or later.
+  virtual void on_request_data(H2Stream& stream, std::string_view bytes) = 0;
+  virtual void on_request_end(H2Stream& stream, FieldList* trailers) = 0;
+  // The head, or what follows it, is malformed (fault 400) or past a limit; nothing more of it is
+  // reported.
+  virtual void on_request_bad(H2Stream& stream, const ParseFault& fault) = 0;
+  // The client, or nghttp2 for its mistake, has ended it before it was complete.
+  virtual void on_stream_reset(H2Stream& stream, H2Code code) = 0;
+
+  // What of a response's body can be sent now.
+  struct Ready {
+    std::size_t bytes = 0;
+    bool last = false;  // nothing follows those
+  };
+  virtual Ready ready(H2Stream& stream) = 0;
+  // Whether more may be written now; else send() comes to its end.
+  virtual bool has_room() = 0;
+  // Frames, to be copied. False: no memory, and the connection is over.
+  virtual bool write(std::string_view bytes) = 0;
+  // A DATA frame: its header, and the next `bytes` bytes of what is ready.
+  virtual bool write_data(H2Stream& stream, std::string_view header, std::size_t bytes) = 0;
+  // A frame of the stream was written, of so many bytes.
+  virtual void on_framed(H2Stream& stream, std::size_t bytes) = 0;
+
+ protected:
+  ~H2Handler() = default;
+};
+
+// What connections of a ring share. Outlives them.
+class H2Shared {
+ public:
+  H2Shared();
+  ~H2Shared();
+  H2Shared(const H2Shared&) = delete;
+  H2Shared& operator=(const H2Shared&) = delete;
+  H2Memory& memory() { return memory_; }
+
+ private:
+  friend class H2Connection;
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+  H2Memory memory_;
+};
+
+// Owner: a client's session; thread: its ring's. States: fresh → (start) open → ended. After
+// receive() or send() said false it has ended: what send() still has to write says why.
+class H2Connection {
+ public:
+  H2Connection(H2Shared& shared, H2Handler& handler, const H2Limits& limits);
+  ~H2Connection();
+  H2Connection(const H2Connection&) = delete;
+  H2Connection& operator=(const H2Connection&) = delete;
+
+  // Queues our SETTINGS. False: no memory.
+  bool start();
+  // Takes what came, the client's preface included. False: the connection is over.
+  bool receive(std::string_view bytes, std::uint64_t now_ms);
+  // Writes frames as long as there is room. False: no memory, or nothing is left to be said, and
+  // the client may say nothing more.
+  bool send();
+  // A header block has begun and is not complete.
+  bool in_head() const { return in_head_; }
+  // We ended it for the client's fault, with a GOAWAY.
+  bool ended() const { return ended_; }
+
+  // ---- responses. False: no memory.
+
+  enum class Head : std::uint8_t {
+    interim,
+    followed,  // by a body, or trailers
+    whole,     // it is the response
+  };
+  // `text` as HeadWriter wrote it: a status line and fields. Names become lower case in place, and
+  // fields of an HTTP/1.1 connection are left out.
+  bool send_head(H2Stream& stream, std::uint16_t status, std::span<char> text, Head kind);
+  // What ready() tells has changed.
+  bool resume(H2Stream& stream);
+  // To be sent behind the body, once ready() says that it is complete: call it before.
+  bool send_trailers(H2Stream& stream, const FieldList& trailers);
+  // Without effect on a stream that is closed, or was reset before.
+  void reset(H2Stream& stream, H2Code code);
+  // The stream goes away. What the client still sends of it is dropped.
+  void forget(H2Stream& stream);
+  // Bytes of on_request_data were used: the client may send as many more.
+  void consume(H2Stream& stream, std::size_t bytes);
+  // The same for a stream that is gone.
+  void consume_forgotten(std::size_t bytes);
+
+  // ---- the end
+
+  // The client has done what it must not, or not done what it must: a GOAWAY, and nothing else.
+  void end(H2Code code) { give_up(code); }
+  // Tells that soon no request will be taken any more (RFC 9113 §6.8).
+  void announce_end();
+  // No new request is taken; those that were are finished.
+  void go_away(H2Code code = H2Code::no_error);
+
+ private:
+  friend struct detail::H2Callbacks;
+  bool receive_part(std::string_view bytes);
+  bool check_header();
+  bool give_up(H2Code code);
+  void note_abuse() { give_up(H2Code::enhance_your_calm); }
+
+  H2Shared& shared_;
+  H2Handler& handler_;
+  H2Limits limits_;
+  std::unique_ptr<detail::H2Checks> checks_;
+  nghttp2_session* session_ = nullptr;
+  std::uint64_t now_ms_ = 0;
+  std::size_t block_bytes_ = 0;  // of the header block that is being read
+  // Requests taken back, or refused for a mistake: each has cost us something. What completes makes
+  // up for one.
+  H2Allowance resets_;
+  // Frames that ask for an answer, or for nothing. What we send makes up for those that let us.
+  H2Allowance idle_frames_;
+  bool in_head_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace ringside::http

@@ -1,0 +1,307 @@
+#include "h2_callbacks.h"
+
+#include <algorithm>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "ringside/base/text.h"
+
+#include "h2_fields.h"
+#include "h2_head.h"
+
+namespace ringside::http::detail {
+namespace {
+
+// A header block that unfolds to so many times what is allowed is no mistake.
+constexpr std::size_t bomb_factor = 8;
+constexpr std::size_t frame_header_bytes = 9;
+
+H2Connection& connection(void* user) {
+  return *static_cast<H2Connection*>(user);
+}
+
+H2Stream* stream_of(nghttp2_session* session, std::int32_t id) {
+  return static_cast<H2Stream*>(nghttp2_session_get_stream_user_data(session, id));
+}
+
+std::string_view text(const std::uint8_t* data, std::size_t bytes) {
+  return {reinterpret_cast<const char*>(data), bytes};
+}
+
+bool ends_stream(const nghttp2_frame_hd& header) {
+  return (header.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+}
+
+// A stream that we reset for what the client did.
+bool clients_fault(std::uint32_t code) {
+  switch (code) {
+    case NGHTTP2_NO_ERROR:
+    case NGHTTP2_INTERNAL_ERROR:
+    case NGHTTP2_CANCEL:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+void H2Callbacks::set(nghttp2_session_callbacks* callbacks) {
+  nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
+  nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
+  nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+  nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+  nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame);
+  nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+  nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
+  nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
+  nghttp2_session_callbacks_set_send_data_callback(callbacks, send_data);
+}
+
+nghttp2_data_provider H2Callbacks::body() {
+  nghttp2_data_provider out{};
+  out.read_callback = read_body;
+  return out;
+}
+
+// ---- receiving
+
+int H2Callbacks::on_begin_frame(nghttp2_session*, const nghttp2_frame_hd* header, void* user) {
+  H2Connection& to = connection(user);
+  to.in_head_ = header->type == NGHTTP2_HEADERS || header->type == NGHTTP2_CONTINUATION;
+  return 0;
+}
+
+bool H2Callbacks::begin_block(H2Stream& stream, const HeadLimits& limits, bool trailers) {
+  void* place = stream.arena_->allocate(sizeof(H2HeadReader), alignof(H2HeadReader));
+  if (place == nullptr) return false;
+  stream.reader_ = new (place)
+      H2HeadReader(*stream.arena_, limits, trailers ? Section::trailer : Section::request);
+  return true;
+}
+
+H2Stream* H2Callbacks::begin_request(H2Connection& to, std::int32_t id) {
+  to.checks_->history.opened(id);
+  H2Stream* stream = to.ended_ ? nullptr : to.handler_.on_stream();
+  if (stream == nullptr) {
+    nghttp2_submit_rst_stream(to.session_, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
+    return nullptr;
+  }
+  stream->id_ = id;
+  nghttp2_session_set_stream_user_data(to.session_, id, stream);
+  // RFC 9218 §10 leaves it to us in which order streams go that have the same urgency, where their
+  // clients did not say: in turn, so that none waits for another.
+  const nghttp2_extpri priority{.urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY, .inc = 1};
+  nghttp2_session_change_extpri_stream_priority(to.session_, id, &priority, 0);
+  return stream;
+}
+
+int H2Callbacks::on_begin_headers(nghttp2_session* session, const nghttp2_frame* frame,
+                                  void* user) {
+  H2Connection& to = connection(user);
+  to.block_bytes_ = 0;
+  const bool request = frame->headers.cat == NGHTTP2_HCAT_REQUEST;
+  H2Stream* stream =
+      request ? begin_request(to, frame->hd.stream_id) : stream_of(session, frame->hd.stream_id);
+  if (stream == nullptr) return 0;
+  const H2Stream::Phase phase = stream->phase_;
+  if (phase != H2Stream::Phase::head && phase != H2Stream::Phase::body) return 0;
+  if (!begin_block(*stream, to.limits_.head, !request))
+    bad_request(to, *stream, {503, "out of memory for fields"});
+  return 0;
+}
+
+int H2Callbacks::on_header(nghttp2_session* session, const nghttp2_frame* frame,
+                           const std::uint8_t* name, std::size_t name_bytes,
+                           const std::uint8_t* value, std::size_t value_bytes, std::uint8_t,
+                           void* user) {
+  H2Connection& to = connection(user);
+  to.block_bytes_ += name_bytes + value_bytes + 32;
+  if (to.block_bytes_ > bomb_factor * to.limits_.head.head_bytes_max) {
+    to.note_abuse();
+    return NGHTTP2_ERR_PAUSE;
+  }
+  H2Stream* stream = stream_of(session, frame->hd.stream_id);
+  if (stream != nullptr && stream->reader_ != nullptr)
+    stream->reader_->field(text(name, name_bytes), text(value, value_bytes));
+  return 0;
+}
+
+int H2Callbacks::on_frame(nghttp2_session* session, const nghttp2_frame* frame, void* user) {
+  H2Connection& to = connection(user);
+  H2Stream* stream = frame->hd.stream_id == 0 ? nullptr : stream_of(session, frame->hd.stream_id);
+  switch (frame->hd.type) {
+    case NGHTTP2_HEADERS:
+      to.in_head_ = false;
+      if (stream == nullptr || stream->reader_ == nullptr) break;
+      if (stream->phase_ == H2Stream::Phase::head)
+        head_complete(to, *stream, ends_stream(frame->hd));
+      else
+        trailers_complete(to, *stream, ends_stream(frame->hd));
+      break;
+    case NGHTTP2_DATA:
+      if (stream != nullptr && ends_stream(frame->hd)) request_complete(to, *stream, nullptr);
+      break;
+    case NGHTTP2_RST_STREAM:
+      if (!to.resets_.take(to.now_ms_)) to.note_abuse();
+      break;
+    default:
+      break;
+  }
+  return 0;
+}
+
+int H2Callbacks::on_invalid_frame(nghttp2_session*, const nghttp2_frame*, int, void* user) {
+  connection(user).in_head_ = false;
+  return 0;
+}
+
+void H2Callbacks::bad_request(H2Connection& to, H2Stream& stream, const ParseFault& fault) {
+  stream.phase_ = H2Stream::Phase::broken;
+  stream.reader_ = nullptr;
+  to.handler_.on_request_bad(stream, fault);
+}
+
+void H2Callbacks::head_complete(H2Connection& to, H2Stream& stream, bool end_stream) {
+  H2HeadReader& reader = *std::exchange(stream.reader_, nullptr);
+  if (!reader.finish_request(stream.head_, end_stream))
+    return bad_request(to, stream, reader.fault());
+  nghttp2_extpri priority{};
+  if (parse_priority(reader.priority(), priority))
+    nghttp2_session_change_extpri_stream_priority(to.session_, stream.id_, &priority, 0);
+  stream.phase_ = end_stream ? H2Stream::Phase::ended : H2Stream::Phase::body;
+  Framing& framing = stream.head_.framing;
+  if (framing.kind == Framing::Kind::length)
+    stream.length_ = static_cast<std::int64_t>(framing.length);
+  // Whether nothing follows is not known before the end of the stream: until then no server may
+  // take the request for whole.
+  if (!end_stream && stream.length_ == 0) framing = {Framing::Kind::chunked, 0};
+  to.handler_.on_request_head(stream, stream.head_);
+}
+
+void H2Callbacks::trailers_complete(H2Connection& to, H2Stream& stream, bool end_stream) {
+  H2HeadReader& reader = *std::exchange(stream.reader_, nullptr);
+  if (!end_stream) return bad_request(to, stream, {400, "a second head in a request"});
+  if (!reader.finish_trailers()) return bad_request(to, stream, reader.fault());
+  request_complete(to, stream, &reader.fields());
+}
+
+void H2Callbacks::request_complete(H2Connection& to, H2Stream& stream, FieldList* trailers) {
+  if (stream.phase_ != H2Stream::Phase::body) return;
+  if (stream.length_ >= 0 && stream.body_bytes_ != stream.length_)
+    return bad_request(to, stream, {400, "less body than Content-Length says"});
+  stream.phase_ = H2Stream::Phase::ended;
+  to.handler_.on_request_end(stream, trailers);
+}
+
+int H2Callbacks::on_data(nghttp2_session* session, std::uint8_t, std::int32_t id,
+                         const std::uint8_t* data, std::size_t bytes, void* user) {
+  H2Connection& to = connection(user);
+  H2Stream* stream = stream_of(session, id);
+  if (stream == nullptr || stream->phase_ != H2Stream::Phase::body) {
+    nghttp2_session_consume(session, id, bytes);
+    return 0;
+  }
+  stream->body_bytes_ += static_cast<std::int64_t>(bytes);
+  if (stream->length_ >= 0 && stream->body_bytes_ > stream->length_) {
+    nghttp2_session_consume(session, id, bytes);
+    bad_request(to, *stream, {400, "more body than Content-Length says"});
+    return 0;
+  }
+  to.handler_.on_request_data(*stream, text(data, bytes));
+  return 0;
+}
+
+int H2Callbacks::on_stream_close(nghttp2_session* session, std::int32_t id, std::uint32_t code,
+                                 void* user) {
+  connection(user).checks_->history.closed(id);
+  H2Stream* stream = stream_of(session, id);
+  if (stream == nullptr) return 0;
+  nghttp2_session_set_stream_user_data(session, id, nullptr);
+  stream->closed_ = true;
+  if (!stream->end_framed_ || !stream->request_ended())
+    connection(user).handler_.on_stream_reset(*stream, static_cast<H2Code>(code));
+  return 0;
+}
+
+// ---- sending
+
+int H2Callbacks::on_frame_sent(nghttp2_session* session, const nghttp2_frame* frame, void* user) {
+  H2Connection& to = connection(user);
+  switch (frame->hd.type) {
+    case NGHTTP2_RST_STREAM:
+      to.checks_->history.reset(frame->hd.stream_id);
+      if (clients_fault(frame->rst_stream.error_code) && !to.resets_.take(to.now_ms_))
+        to.note_abuse();
+      return 0;
+    case NGHTTP2_DATA:
+      to.idle_frames_.give_back(2);
+      break;
+    case NGHTTP2_HEADERS:
+      break;
+    default:
+      return 0;
+  }
+  H2Stream* stream = stream_of(session, frame->hd.stream_id);
+  if (stream == nullptr) return 0;
+  if (frame->hd.type == NGHTTP2_HEADERS) --stream->heads_due_;
+  if (ends_stream(frame->hd)) {
+    stream->end_framed_ = true;
+    to.resets_.give_back(1);
+  }
+  to.handler_.on_framed(*stream, frame_header_bytes + frame->hd.length);
+  return 0;
+}
+
+bool H2Callbacks::submit_trailers(nghttp2_session* session, H2Stream& stream) {
+  const H2Fields* fields = std::exchange(stream.trailers_, nullptr);
+  ++stream.heads_due_;
+  return nghttp2_submit_trailer(session, stream.id_, fields->items, fields->count) == 0;
+}
+
+ssize_t H2Callbacks::read_body(nghttp2_session* session, std::int32_t id, std::uint8_t*,
+                               std::size_t bytes_max, std::uint32_t* flags, nghttp2_data_source*,
+                               void* user) {
+  H2Stream* stream = stream_of(session, id);
+  if (stream == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+  const H2Handler::Ready ready = connection(user).handler_.ready(*stream);
+  if (ready.bytes == 0 && !ready.last) return NGHTTP2_ERR_DEFERRED;
+  const std::size_t bytes = std::min(bytes_max, ready.bytes);
+  *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+  if (!ready.last || bytes != ready.bytes) return static_cast<ssize_t>(bytes);
+  *flags |= NGHTTP2_DATA_FLAG_EOF;
+  if (stream->trailers_ != nullptr) {
+    if (!submit_trailers(session, *stream)) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+  }
+  return static_cast<ssize_t>(bytes);
+}
+
+int H2Callbacks::send_data(nghttp2_session* session, nghttp2_frame* frame,
+                           const std::uint8_t* header, std::size_t bytes, nghttp2_data_source*,
+                           void* user) {
+  H2Connection& to = connection(user);
+  H2Stream* stream = stream_of(session, frame->hd.stream_id);
+  if (stream == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+  if (!to.handler_.has_room()) return NGHTTP2_ERR_WOULDBLOCK;
+  if (to.handler_.write_data(*stream, text(header, frame_header_bytes), bytes)) return 0;
+  return NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+bool parse_priority(std::string_view field, nghttp2_extpri& priority) {
+  if (field.empty()) return false;
+  priority = {.urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY, .inc = 0};
+  while (!field.empty()) {
+    const std::size_t comma = std::min(field.find(','), field.size());
+    const std::string_view item = base::trim_ows(field.substr(0, comma));
+    if (item.size() == 3 && item.starts_with("u=") && item[2] >= '0' && item[2] <= '7')
+      priority.urgency = static_cast<std::uint32_t>(item[2] - '0');
+    else if (item == "i" || item == "i=?1")
+      priority.inc = 1;
+    field.remove_prefix(std::min(comma + 1, field.size()));
+  }
+  return true;
+}
+
+}  // namespace ringside::http::detail

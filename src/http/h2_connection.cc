@@ -1,0 +1,267 @@
+#include "ringside/http/h2_connection.h"
+
+#include <nghttp2/nghttp2.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "h2_callbacks.h"
+#include "h2_fields.h"
+
+namespace ringside::http {
+
+namespace {
+
+// A browser that leaves a page takes back what it had asked for; nobody does that all the time.
+constexpr std::uint32_t resets_max = 256;
+constexpr std::uint32_t resets_per_second = 20;
+constexpr std::uint32_t idle_frames_max = 4096;
+constexpr std::uint32_t idle_frames_per_second = 500;
+
+// Asks for an answer, or brings nothing that could be used.
+bool is_idle(const detail::H2FrameWalk& frame) {
+  switch (frame.type()) {
+    case NGHTTP2_DATA:
+      return frame.length() == 0 && (frame.flags() & NGHTTP2_FLAG_END_STREAM) == 0;
+    case NGHTTP2_HEADERS:
+    case NGHTTP2_CONTINUATION:
+      return false;
+    case NGHTTP2_SETTINGS:
+    case NGHTTP2_PING:
+      return (frame.flags() & NGHTTP2_FLAG_ACK) == 0;
+    default:
+      return true;
+  }
+}
+
+H2Memory& memory_of(void* user) {
+  return *static_cast<H2Memory*>(user);
+}
+void* take_memory(std::size_t bytes, void* user) {
+  return memory_of(user).allocate(bytes);
+}
+void give_back_memory(void* block, void* user) {
+  memory_of(user).release(block);
+}
+void* take_zeroed(std::size_t count, std::size_t each, void* user) {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, each, &bytes)) return nullptr;
+  void* block = memory_of(user).allocate(bytes);
+  if (block != nullptr) std::fill_n(static_cast<char*>(block), bytes, '\0');
+  return block;
+}
+void* resize_memory(void* block, std::size_t bytes, void* user) {
+  return memory_of(user).reallocate(block, bytes);
+}
+
+}  // namespace
+
+// ---- H2Allowance
+
+bool H2Allowance::take(std::uint64_t now_ms) {
+  // Only whole seconds count: so a flood that comes at once is not rounded up.
+  const std::uint64_t seconds = (now_ms - filled_ms_) / 1000;
+  if (seconds != 0) {
+    filled_ms_ += seconds * 1000;
+    const std::uint64_t filled = left_ + std::min<std::uint64_t>(seconds, most_) * per_second_;
+    left_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(filled, most_));
+  }
+  if (left_ == 0) return false;
+  --left_;
+  return true;
+}
+
+void H2Allowance::give_back(std::uint32_t times) {
+  left_ = std::min(left_ + times, most_);
+}
+
+// ---- H2Shared
+
+struct H2Shared::Parts {
+  nghttp2_session_callbacks* callbacks = nullptr;
+  nghttp2_option* option = nullptr;
+};
+
+H2Shared::H2Shared() : parts_(std::make_unique<Parts>()) {
+  if (nghttp2_session_callbacks_new(&parts_->callbacks) == 0)
+    detail::H2Callbacks::set(parts_->callbacks);
+  if (nghttp2_option_new(&parts_->option) != 0) return;
+  nghttp2_option* option = parts_->option;
+  nghttp2_option_set_no_auto_window_update(option, 1);
+  // What a message may say is H2HeadReader's to judge: for all protocols the same.
+  nghttp2_option_set_no_http_messaging(option, 1);
+  nghttp2_option_set_no_closed_streams(option, 1);
+  // It would count by a clock of its own, and what completes would make up for nothing.
+  nghttp2_option_set_stream_reset_rate_limit(option, std::uint64_t{1} << 40,
+                                             std::uint64_t{1} << 40);
+  nghttp2_option_set_builtin_recv_extension_type(option, NGHTTP2_PRIORITY_UPDATE);
+}
+
+H2Shared::~H2Shared() {
+  nghttp2_session_callbacks_del(parts_->callbacks);
+  nghttp2_option_del(parts_->option);
+}
+
+// ---- H2Connection
+
+H2Connection::H2Connection(H2Shared& shared, H2Handler& handler, const H2Limits& limits)
+    : shared_(shared),
+      handler_(handler),
+      limits_(limits),
+      checks_(std::make_unique<detail::H2Checks>()),
+      resets_(resets_max, resets_per_second),
+      idle_frames_(idle_frames_max, idle_frames_per_second) {}
+
+H2Connection::~H2Connection() {
+  nghttp2_session_del(session_);
+}
+
+bool H2Connection::start() {
+  nghttp2_mem memory{&shared_.memory_, take_memory, give_back_memory, take_zeroed, resize_memory};
+  const H2Shared::Parts& parts = *shared_.parts_;
+  if (parts.callbacks == nullptr || parts.option == nullptr) return false;
+  if (nghttp2_session_server_new3(&session_, parts.callbacks, this, parts.option, &memory) != 0)
+    return false;
+  const nghttp2_settings_entry settings[] = {
+      {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits_.streams_max},
+      {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits_.stream_window_bytes},
+      {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits_.head.head_bytes_max},
+      {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
+  };
+  return nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings, std::size(settings)) == 0 &&
+         nghttp2_session_set_local_window_size(
+             session_, NGHTTP2_FLAG_NONE, 0,
+             static_cast<std::int32_t>(limits_.connection_window_bytes)) == 0;
+}
+
+bool H2Connection::give_up(H2Code code) {
+  if (!ended_) nghttp2_session_terminate_session(session_, static_cast<std::uint32_t>(code));
+  ended_ = true;
+  return false;
+}
+
+// False: it ends the connection, as one that comes in floods does, or one that opens or feeds a
+// stream that is over.
+bool H2Connection::check_header() {
+  using Fate = detail::H2StreamHistory::Fate;
+  if (is_idle(checks_->walk) && !idle_frames_.take(now_ms_))
+    return give_up(H2Code::enhance_your_calm);
+  const std::uint8_t type = checks_->walk.type();
+  if (type != NGHTTP2_HEADERS && type != NGHTTP2_DATA) return true;
+  const std::int32_t id = checks_->walk.stream();
+  const Fate fate = checks_->history.of(id);
+  if (fate != Fate::skipped && fate != Fate::ended) return true;
+  return give_up(fate == Fate::skipped ? H2Code::protocol_error : H2Code::stream_closed);
+}
+
+bool H2Connection::receive(std::string_view bytes, std::uint64_t now_ms) {
+  now_ms_ = now_ms;
+  while (!bytes.empty() && !ended_) {
+    const detail::H2FrameWalk::Step step = checks_->walk.next(bytes);
+    if (step.malformed) return give_up(H2Code::protocol_error);
+    if (step.header && !check_header()) return false;
+    if (!receive_part(bytes.substr(0, step.bytes))) return false;
+    bytes.remove_prefix(step.bytes);
+  }
+  return !ended_;
+}
+
+// Of one frame.
+bool H2Connection::receive_part(std::string_view bytes) {
+  while (!bytes.empty() && !ended_) {
+    const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
+    const ssize_t taken = nghttp2_session_mem_recv(session_, data, bytes.size());
+    switch (taken) {
+      case NGHTTP2_ERR_NOMEM:
+      case NGHTTP2_ERR_CALLBACK_FAILURE:
+        return give_up(H2Code::internal_error);
+      case NGHTTP2_ERR_FLOODED:
+        return give_up(H2Code::enhance_your_calm);
+      default:
+        if (taken < 0) return give_up(H2Code::protocol_error);
+    }
+    bytes.remove_prefix(static_cast<std::size_t>(taken));
+  }
+  return !ended_;
+}
+
+bool H2Connection::send() {
+  while (handler_.has_room()) {
+    const std::uint8_t* data = nullptr;
+    const ssize_t bytes = nghttp2_session_mem_send(session_, &data);
+    if (bytes < 0) {
+      ended_ = true;
+      return false;
+    }
+    if (bytes == 0)
+      return nghttp2_session_want_read(session_) != 0 || nghttp2_session_want_write(session_) != 0;
+    if (!handler_.write({reinterpret_cast<const char*>(data), static_cast<std::size_t>(bytes)})) {
+      ended_ = true;
+      return false;
+    }
+  }
+  return true;
+}
+
+bool H2Connection::send_head(H2Stream& stream, std::uint16_t status, std::span<char> text,
+                             Head kind) {
+  if (stream.closed_) return true;
+  const detail::H2Fields* fields = detail::fields_of_head(*stream.arena_, status, text);
+  if (fields == nullptr) return false;
+  int result = 0;
+  if (kind == Head::interim) {
+    result = nghttp2_submit_headers(session_, NGHTTP2_FLAG_NONE, stream.id_, nullptr, fields->items,
+                                    fields->count, nullptr);
+  } else {
+    const nghttp2_data_provider body = detail::H2Callbacks::body();
+    result = nghttp2_submit_response(session_, stream.id_, fields->items, fields->count,
+                                     kind == Head::whole ? nullptr : &body);
+  }
+  if (result == 0) ++stream.heads_due_;
+  return result == 0;
+}
+
+bool H2Connection::resume(H2Stream& stream) {
+  if (stream.closed_) return true;
+  // An error says that it was not waiting.
+  return nghttp2_session_resume_data(session_, stream.id_) != NGHTTP2_ERR_NOMEM;
+}
+
+bool H2Connection::send_trailers(H2Stream& stream, const FieldList& trailers) {
+  stream.trailers_ = detail::fields_of_trailers(*stream.arena_, trailers);
+  if (stream.trailers_ == nullptr) return false;
+  if (stream.trailers_->count == 0) stream.trailers_ = nullptr;
+  return true;
+}
+
+void H2Connection::reset(H2Stream& stream, H2Code code) {
+  if (stream.closed_ || std::exchange(stream.reset_, true)) return;
+  nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream.id_,
+                            static_cast<std::uint32_t>(code));
+}
+
+void H2Connection::forget(H2Stream& stream) {
+  if (!stream.closed_) nghttp2_session_set_stream_user_data(session_, stream.id_, nullptr);
+}
+
+void H2Connection::consume(H2Stream& stream, std::size_t bytes) {
+  if (stream.closed_) return consume_forgotten(bytes);
+  nghttp2_session_consume(session_, stream.id_, bytes);
+}
+
+void H2Connection::consume_forgotten(std::size_t bytes) {
+  nghttp2_session_consume_connection(session_, bytes);
+}
+
+void H2Connection::announce_end() {
+  nghttp2_submit_shutdown_notice(session_);
+}
+
+void H2Connection::go_away(H2Code code) {
+  nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE,
+                        nghttp2_session_get_last_proc_stream_id(session_),
+                        static_cast<std::uint32_t>(code), nullptr, 0);
+}
+
+}  // namespace ringside::http
