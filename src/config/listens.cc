@@ -25,6 +25,31 @@ void read_listen_tls(Section& section, Draft& draft, Listen& listen) {
                   names.empty() ? std::string() : suggest(*name, names));
 }
 
+// In the order that the listener prefers.
+void read_protocols(Section& section, Listen& listen) {
+  const auto value = section.take("protocols");
+  if (!value) return;
+  enum class Protocol : std::uint8_t { h2, http1 };
+  std::vector<Protocol> wanted;
+  for (const Value& element : value->elements()) {
+    const auto word =
+        choice<Protocol>(element, {{"h2", Protocol::h2}, {"http/1.1", Protocol::http1}});
+    if (!word) return;
+    if (std::ranges::find(wanted, *word) != wanted.end()) {
+      element.complain(*word == Protocol::h2 ? "has \"h2\" twice" : "has \"http/1.1\" twice");
+      return;
+    }
+    wanted.push_back(*word);
+  }
+  if (wanted.empty()) {
+    value->complain("is empty", R"(["h2", "http/1.1"])");
+    return;
+  }
+  listen.http2 = std::ranges::find(wanted, Protocol::h2) != wanted.end();
+  listen.http1 = std::ranges::find(wanted, Protocol::http1) != wanted.end();
+  listen.http1_preferred = wanted.front() == Protocol::http1;
+}
+
 void read_listen(const Value& value, Draft& draft) {
   Listen listen;
   listen.name = value.name();
@@ -47,6 +72,7 @@ void read_listen(const Value& value, Draft& draft) {
   }
   read_count(section, "backlog", listen.backlog, 1, 65'535);
   read_listen_tls(section, draft, listen);
+  read_protocols(section, listen);
   section.finish();
   draft.snapshot.listens.push_back(std::move(listen));
   draft.places.listens.push_back(value.place());

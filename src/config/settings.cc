@@ -169,6 +169,7 @@ void read_limits(Section& section, Limits& limits) {
   read_optional_count(section, "connections", limits.connections_max, 10'000'000, "auto");
   read_optional_count(section, "connections_per_address", limits.connections_per_address_max,
                       10'000'000, "none");
+  read_count(section, "streams_per_connection", limits.streams_per_connection_max, 1, 10'000);
   read_body_limits(section, limits);
   if (limits.request_line_bytes_max > limits.header_bytes_max) {
     // The default of the other one can be what it collides with.
@@ -185,7 +186,8 @@ void read_limits(Section& section, Limits& limits) {
 
 void read_site_limits(Section& section, Limits& limits) {
   for (std::string_view key :
-       {"request_line", "header_bytes", "header_count", "connections", "connections_per_address"}) {
+       {"request_line", "header_bytes", "header_count", "connections", "connections_per_address",
+        "streams_per_connection"}) {
     refuse_in_site(section, key, site_limit_hint);
   }
   read_body_limits(section, limits);

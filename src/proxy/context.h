@@ -14,6 +14,7 @@
 #include "ringside/base/logger.h"
 #include "ringside/base/slab.h"
 #include "ringside/filter/forwarding.h"
+#include "ringside/http/h2_connection.h"
 #include "ringside/net/stream.h"
 #include "ringside/proxy/access_record.h"
 #include "ringside/proxy/address_table.h"
@@ -26,6 +27,9 @@ namespace ringside::proxy {
 
 class Exchange;
 class H1Client;
+class H2Client;
+class H2ClientStream;
+struct H2Block;
 
 // A Runtime on this ring, with its pools. Counted without atomics: exchanges of other rings never
 // touch it.
@@ -59,6 +63,10 @@ struct Context {
   base::ChunkPool& chunks;
   base::Slab<H1Client>& clients;
   base::Slab<Exchange>& exchanges;
+  base::Slab<H2Client>& h2_clients;
+  base::Slab<H2ClientStream>& h2_streams;
+  base::Slab<H2Block>& h2_blocks;
+  http::H2Shared& h2;
   upstream::Pools& pools;
   filter::RequestIds& ids;
   WorkerCounters& counters;

@@ -4,6 +4,8 @@
 #include <new>
 #include <utility>
 
+#include "h2_client.h"
+
 namespace ringside::proxy {
 
 using base::Error;
@@ -18,19 +20,28 @@ constexpr std::uint64_t bulk_bytes_min = 64 * 1024;
 constexpr base::Millis unwatched_ms = 10;
 constexpr http::HeadLimits trailer_limits{
     .line_bytes_max = 8192, .head_bytes_max = 16384, .fields_max = 64};
+
+// Of HTTP/2 (RFC 9113 §3.4).
+enum class Preface : std::uint8_t { other, part, whole };
+
+Preface match_preface(net::SliceQueue& input) {
+  std::string_view left = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+  for (const net::Slice* at = input.front(); at != nullptr && !left.empty(); at = at->next) {
+    const std::size_t bytes = std::min<std::size_t>(at->size, left.size());
+    if (!left.starts_with(std::string_view(at->data, bytes))) return Preface::other;
+    left.remove_prefix(bytes);
+  }
+  return left.empty() ? Preface::whole : Preface::part;
+}
 }  // namespace
 
 H1Client::H1Client(Context& context, std::uint32_t listen)
-    : context_(context),
-      stream_(context.streams, *this),
+    : ClientTransport(context, listen, *this),
       input_(context.streams.slices),
-      timer_(&H1Client::timed_out, this) {
-  facts_.listen = listen;
-}
+      timer_(&H1Client::timed_out, this) {}
 
 bool H1Client::adopt(int fd, AddressPlace place) {
-  if (!secure() || !stream_.adopt(fd)) return false;
-  place_ = std::move(place);
+  if (!adopt_socket(fd, std::move(place))) return false;
   arm(timeouts().client_header_ms);
   if (tls_ == nullptr)
     stream_.receive_once();
@@ -39,37 +50,24 @@ bool H1Client::adopt(int fd, AddressPlace place) {
   return true;
 }
 
-// False: there is no memory for the TLS that the listener speaks.
-bool H1Client::secure() {
-  const auto& entry = context_.runtime->snapshot().listens[facts_.listen].tls;
-  if (!entry) return true;
-  tls_ = context_.runtime->tls->accept(*entry);
-  if (tls_ == nullptr) return false;
-  stream_.secure(*tls_);
-  return true;
-}
-
 void H1Client::on_secured() {
-  const tls::ConnectionInfo info = tls_->info();
-  facts_.tls_version = info.version == tls::Version::tls13 ? "TLSv1.3" : "TLSv1.2";
-  facts_.tls_cipher = info.cipher;
+  note_security();
+  const config::Listen& listen = context_.runtime->snapshot().listens[facts_.listen];
+  decided_ = true;
+  if (chosen_protocol() == "h2" || !listen.http1) become_h2();
 }
 
 // The handshake failed, or the records. What the layer has to say of it still leaves.
 void H1Client::on_insecure() {
   if (lingering_ || stream_.ended()) return close(false);
-  find_address();
-  context_.logger.log(base::LogLevel::info, "tls",
-                      "client " + std::string(facts_.address) + ": " + tls_->failure_text());
+  log_insecure();
   linger();
 }
 
 // The client goes on under a key that cannot be had. What it has asked for whole it gets, as one
 // that has closed its half; a tunnel is not ended by it.
 void H1Client::on_unreadable() {
-  find_address();
-  context_.logger.log(base::LogLevel::info, "tls",
-                      "client " + std::string(facts_.address) + ": " + tls_->failure_text());
+  log_insecure();
   unread_ = true;
   on_end_of_stream();
 }
@@ -135,6 +133,7 @@ void H1Client::read_input() {
   while (!input_.empty() && read_some()) {
   }
   reading_now_ = false;
+  if (h2_ != nullptr) return;
   if (ended_ && input_.empty()) end_of_input();
   balance_input();
 }
@@ -193,8 +192,40 @@ T* H1Client::make(Args&&... args) {
   return new (place) T(std::forward<Args>(args)...);
 }
 
+// Prior knowledge (RFC 9113 §3.3): the client just begins. False: more of its bytes are needed, or
+// it is not ours any more.
+bool H1Client::decide() {
+  const config::Listen& listen = context_.runtime->snapshot().listens[facts_.listen];
+  const Preface preface = listen.http2 ? match_preface(input_) : Preface::other;
+  if (preface == Preface::part && !ended_) return false;
+  if (preface == Preface::whole || !listen.http1) {
+    become_h2();
+    return false;
+  }
+  decided_ = true;
+  return true;
+}
+
+void H1Client::become_h2() {
+  h2_ = context_.h2_clients.create(context_, *this);
+  arm(0);
+  if (h2_ == nullptr || !h2_->start()) {
+    if (h2_ != nullptr) context_.h2_clients.destroy(std::exchange(h2_, nullptr));
+    count(context_.counters.connections_shed);
+    return close(true);
+  }
+  stream_.hand_to(*h2_);
+  while (!input_.empty() && !stream_.closing()) {
+    net::Slice* slice = input_.take_front();
+    ring::Lease lease = std::move(slice->lease);
+    input_.pool().destroy(slice);
+    h2_->on_received(std::move(lease));
+  }
+  input_.clear();
+}
+
 bool H1Client::begin_exchange() {
-  if (address_bytes_ == 0) find_address();
+  find_address();
   exchange_ = context_.exchanges.create(context_, *this, facts_);
   if (exchange_ == nullptr) {
     count(context_.counters.connections_shed);
@@ -212,21 +243,11 @@ bool H1Client::begin_exchange() {
   return true;
 }
 
-// Once a connection: the address cannot change, and a multishot accept does not tell it.
-void H1Client::find_address() {
-  base::Result<net::Address> peer = context_.sys.peer_address(stream_.descriptor());
-  if (peer) {
-    address_bytes_ = static_cast<std::uint8_t>(peer->write_ip(address_, sizeof address_));
-    facts_.port = peer->port();
-  } else {
-    address_bytes_ = 1;
-    address_[0] = '-';
-  }
-  facts_.address = {address_, address_bytes_};
-}
-
 bool H1Client::read_head() {
-  if (exchange_ == nullptr && !begin_exchange()) return false;
+  if (exchange_ == nullptr) {
+    if (!decided_ && !decide()) return false;
+    if (!begin_exchange()) return false;
+  }
   net::Slice* front = input_.front();
   http::Gather::Fed fed =
       gather_.feed(*parser_, exchange_->arena(), std::string_view(front->data, front->size));
@@ -481,12 +502,6 @@ void H1Client::end_with_response() {
   if (client_closes_ && !tunnel_ && input_.empty()) stream_.close_after_sending();
 }
 
-std::uint64_t H1Client::bytes_delivered() const {
-  const int owed = context_.sys.unacknowledged(stream_.descriptor());
-  const std::uint64_t sent = stream_.bytes_sent();
-  return owed <= 0 ? sent : sent - std::min(sent, static_cast<std::uint64_t>(owed));
-}
-
 void H1Client::on_sent() {
   if (exchange_ != nullptr) return exchange_->on_client_progress();
   if (lingering_ && ended_) end_lingering();
@@ -550,12 +565,14 @@ void H1Client::end_lingering() {
 }
 
 void H1Client::drain(base::Millis grace_ms) {
+  if (h2_ != nullptr) return h2_->drain(grace_ms);
   last_request_ = true;
   idle_time_.forget();
   if (exchange_ == nullptr && !lingering_ && !stream_.closing()) arm(grace_ms);
 }
 
 void H1Client::shut_down() {
+  if (h2_ != nullptr) return h2_->shut_down();
   stopping_ = true;
   reading_ = Reading::dropped;
   input_.clear();
@@ -599,7 +616,7 @@ void H1Client::close(bool reset) {
   stream_.close(reset);
 }
 
-void H1Client::on_closed() {
+void H1Client::closed() {
   base::ListHook<H1Client>::unlink();
   if (kept_ != nullptr) context_.exchange_ended(*kept_);
   context_.clients.destroy(this);  // destroys this

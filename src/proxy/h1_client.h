@@ -12,20 +12,23 @@
 #include "ringside/net/slice.h"
 #include "ringside/net/stream.h"
 #include "ringside/ring/ring.h"
-#include "ringside/tls/layer.h"
 
 #include "client_session.h"
+#include "client_transport.h"
 #include "context.h"
 #include "exchange.h"
 
 namespace ringside::proxy {
 
 // Owner: the worker's slab and its list of clients; it destroys itself there when its stream is
-// closed. What arrives is queued as leases and read from that queue as far as the exchange wants
-// it; requests are answered one after the other, in order.
-class H1Client final : public ClientSession,
+// closed. Every connection begins as one, and may turn out to speak HTTP/2: then an H2Client has
+// its stream from there on, and this is only what holds it. What arrives is queued as leases and
+// read from that queue as far as the exchange wants it; requests are answered one after the other,
+// in order.
+class H1Client final : private net::StreamHandler,
+                       public ClientTransport,
+                       public ClientSession,
                        public base::ListHook<H1Client>,
-                       private net::StreamHandler,
                        private ring::Deferred {
  public:
   H1Client(Context& context, std::uint32_t listen);
@@ -48,12 +51,13 @@ class H1Client final : public ClientSession,
   std::size_t response_pending() const override { return stream_.pending_cost(); }
   std::uint64_t bytes_sent() const override { return stream_.bytes_sent(); }
   std::uint64_t bytes_zero_copied() const override { return stream_.bytes_zero_copied(); }
-  std::uint64_t bytes_delivered() const override;
+  std::uint64_t bytes_delivered() const override { return ClientTransport::bytes_delivered(); }
   bool takes_pipes() const override { return stream_.takes_pipes(); }
   void want_body() override;
   void hold_body() override;
   void enter_tunnel() override;
   void exchange_over(Afterwards afterwards) override;
+  void closed() override;
 
  private:
   // What the next bytes of the queue are.
@@ -74,7 +78,7 @@ class H1Client final : public ClientSession,
   void on_end_of_stream() override;
   void on_sent() override;
   void on_failed(const base::Error& error, Direction direction) override;
-  void on_closed() override;
+  void on_closed() override { closed(); }
   void run_deferred() override;
 
   // Each reads from the front of the queue; false: nothing can be read now.
@@ -94,10 +98,11 @@ class H1Client final : public ClientSession,
   void schedule_read();
   template <typename T, typename... Args>
   T* make(Args&&... args);
-  bool secure();
   void on_insecure();
   void on_unreadable();
-  void find_address();
+  // What the first bytes are.
+  bool decide();
+  void become_h2();
   void close(bool reset);
   void linger();
   void end_lingering();
@@ -107,13 +112,11 @@ class H1Client final : public ClientSession,
   void arm(base::Millis delay_ms);
   const config::Timeouts& timeouts() const { return context_.runtime->snapshot().timeouts; }
 
-  Context& context_;
-  net::Stream stream_;
-  tls::LayerPtr tls_;  // null: clear text
   net::SliceQueue input_;
   base::Timer timer_;
   net::IdleTime idle_time_;
   Exchange* exchange_ = nullptr;
+  H2Client* h2_ = nullptr;  // the connection is its
   // In the exchange's arena.
   http::RequestParser* parser_ = nullptr;
   http::ChunkedDecoder* chunks_ = nullptr;
@@ -122,6 +125,7 @@ class H1Client final : public ClientSession,
   std::uint64_t body_left_ = 0;
   std::uint32_t requests_ = 0;
   Reading reading_ = Reading::head;
+  bool decided_ = false;  // that it is HTTP/1
   bool wanted_ = false;
   bool held_ = false;    // by back-pressure, with nothing read ahead
   bool ended_ = false;   // the client's FIN came
@@ -136,10 +140,6 @@ class H1Client final : public ClientSession,
   bool watched_ = false;        // unwatched_ms are over
   bool client_closes_ = false;  // the request said that no other follows it
   bool stopping_ = false;
-  std::uint8_t address_bytes_ = 0;
-  char address_[46];
-  ClientFacts facts_;
-  AddressPlace place_;
   RingRuntime* kept_ = nullptr;  // of an exchange that ended with a send in flight
 };
 

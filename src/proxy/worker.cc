@@ -12,6 +12,7 @@
 #include "context.h"
 #include "exchange.h"
 #include "h1_client.h"
+#include "h2_client.h"
 
 namespace ringside::proxy {
 
@@ -38,6 +39,14 @@ std::uint32_t sessions_max(std::uint32_t connections_max) {
 }
 std::uint32_t slices_max(std::uint32_t connections_max) {
   return connections_max * 8 + 65'536;
+}
+// An HTTP/2 connection may have many at a time, but not all of them will.
+std::uint32_t exchanges_max(std::uint32_t connections_max) {
+  return connections_max * 4;
+}
+// Of HTTP/2 connections that have something to send.
+std::uint32_t h2_blocks_max(std::uint32_t connections_max) {
+  return connections_max * 4 + 1024;
 }
 // What OpenSSL keeps of a connection, and what is ours; its buffers come on top while it is busy.
 constexpr std::uint64_t tls_connection_bytes = sizeof(tls::Channel) + 12 * 1024;
@@ -67,7 +76,10 @@ struct Worker::Parts final : ring::MessageHandler {
         pools(streams, with.logger, pools_options(with, *first->snapshot)),
         ids(make_ids(with.sys)),
         clients(with.connections_max),
-        exchanges(with.connections_max),
+        exchanges(exchanges_max(with.connections_max)),
+        h2_clients(with.connections_max),
+        h2_streams(exchanges_max(with.connections_max)),
+        h2_blocks(h2_blocks_max(with.connections_max)),
         drain_timer(&Parts::drain_over, this),
         context{.ring = *ring,
                 .sys = with.sys,
@@ -78,6 +90,10 @@ struct Worker::Parts final : ring::MessageHandler {
                 .chunks = chunks,
                 .clients = clients,
                 .exchanges = exchanges,
+                .h2_clients = h2_clients,
+                .h2_streams = h2_streams,
+                .h2_blocks = h2_blocks,
+                .h2 = h2,
                 .pools = pools,
                 .ids = ids,
                 .counters = counters,
@@ -262,6 +278,10 @@ struct Worker::Parts final : ring::MessageHandler {
   filter::RequestIds ids;
   base::Slab<H1Client> clients;
   base::Slab<Exchange> exchanges;
+  http::H2Shared h2;
+  base::Slab<H2Client> h2_clients;
+  base::Slab<H2ClientStream> h2_streams;
+  H2Blocks h2_blocks;
   base::IntrusiveList<H1Client, H1Client> client_list;
   base::Timer drain_timer;
   std::vector<std::unique_ptr<RingRuntime>> retired;
@@ -412,7 +432,8 @@ std::vector<SizingTerm> sizing(const config::Snapshot& snapshot, std::uint32_t c
       {"completion queue entries", std::uint64_t{snapshot.server.ring_entries} * 4,
        sizeof(io_uring_cqe)},
       {"client connections", connections_max, sizeof(H1Client)},
-      {"exchanges in progress", connections_max, sizeof(Exchange) + base::ChunkPool::chunk_bytes},
+      {"exchanges in progress", exchanges_max(connections_max),
+       sizeof(Exchange) + base::ChunkPool::chunk_bytes},
       {"server connections", sessions, upstream::Pools::session_bytes()},
       {"pieces waiting to be sent", slices_max(connections_max), sizeof(net::Slice)},
   };

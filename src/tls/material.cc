@@ -10,8 +10,14 @@
 namespace ringside::tls {
 namespace {
 
-// HTTP/2 comes with the sessions that speak it.
-const std::vector<std::string> protocols_served = {"http/1.1", "http/1.0"};
+// For ALPN, in the listener's order.
+std::vector<std::string> protocols_of(const config::Listen& listen) {
+  std::vector<std::string> out;
+  if (listen.http1) out = {"http/1.1", "http/1.0"};
+  if (listen.http2) out.insert(listen.http1_preferred ? out.end() : out.begin(), "h2");
+  return out;
+}
+
 const std::vector<std::string> protocols_spoken = {"http/1.1"};
 
 bool speaks_tls(const config::Upstream& upstream) {
@@ -23,11 +29,22 @@ bool may_hand_over(config::KernelTls wish, const KernelSupport& kernel) {
 }
 
 std::expected<std::unique_ptr<ServerContext>, std::string> make_server(
-    const Material::Entry& entry, const KernelSupport& kernel) {
+    const Material::Entry& entry, std::vector<std::string> protocols, const KernelSupport& kernel) {
   return ServerContext::make(entry.credentials, entry.tickets,
-                             {.protocols = protocols_served,
+                             {.protocols = std::move(protocols),
                               .kernel_tls = may_hand_over(entry.credentials->config.ktls, kernel),
                               .kernel_rekeys = kernel.rekey});
+}
+
+// Null: there is none.
+std::shared_ptr<ServerContext> find_server(const ServerContexts& among,
+                                           const Material::Entry& entry,
+                                           const std::vector<std::string>& protocols) {
+  const auto at = std::ranges::find_if(among, [&](const auto& context) {
+    return context != nullptr && &context->credentials() == entry.credentials.get() &&
+           context->options().protocols == protocols;
+  });
+  return at == among.end() ? nullptr : *at;
 }
 
 std::expected<std::unique_ptr<ClientContext>, std::string> make_client(
@@ -69,7 +86,8 @@ class Loader {
       return {};
     }
     entry.tickets = std::move(*tickets);
-    if (const auto tried = make_server(entry, kernel_); !tried) note(title, {tried.error()}, {});
+    if (const auto tried = make_server(entry, {"http/1.1"}, kernel_); !tried)
+      note(title, {tried.error()}, {});
     return entry;
   }
 
@@ -133,11 +151,11 @@ class ChannelContexts final : public Contexts {
  public:
   ChannelContexts(ContextSet set, Channels& channels) : channels_(channels), set_(std::move(set)) {}
 
-  LayerPtr accept(std::size_t entry) override {
-    Channel* channel = set_.servers[entry] == nullptr ? nullptr : channels_.create();
+  LayerPtr accept(std::size_t listen) override {
+    Channel* channel = set_.servers[listen] == nullptr ? nullptr : channels_.create();
     if (channel == nullptr) return nullptr;
     LayerPtr out(channel);
-    return channel->accept(set_.servers[entry]) ? std::move(out) : nullptr;
+    return channel->accept(set_.servers[listen]) ? std::move(out) : nullptr;
   }
 
   LayerPtr connect(std::size_t upstream, const config::Endpoint& server) override {
@@ -157,7 +175,8 @@ class ChannelContexts final : public Contexts {
 
 ContextSet Material::make(const config::Snapshot& snapshot, const ContextSet* before,
                           bool same) const {
-  return {server_contexts(*this, before == nullptr ? ServerContexts() : before->servers),
+  return {server_contexts(*this, snapshot.listens,
+                          before == nullptr ? ServerContexts() : before->servers),
           before != nullptr && same ? before->clients : client_contexts(*this, snapshot)};
 }
 
@@ -183,16 +202,23 @@ std::shared_ptr<const Material> with_credentials(const Material& material, std::
   return out;
 }
 
-ServerContexts server_contexts(const Material& material, const ServerContexts& before) {
+ServerContexts server_contexts(const Material& material, const std::vector<config::Listen>& listens,
+                               const ServerContexts& before) {
   ServerContexts out;
-  for (const Material::Entry& entry : material.entries) {
-    const auto old = out.size() < before.size() ? before[out.size()] : nullptr;
-    if (old && &old->credentials() == entry.credentials.get()) {
-      out.push_back(old);
+  for (const config::Listen& listen : listens) {
+    if (!listen.tls) {
+      out.push_back(nullptr);
       continue;
     }
-    auto made = make_server(entry, material.kernel);
-    out.push_back(made ? std::shared_ptr<ServerContext>(std::move(*made)) : nullptr);
+    const Material::Entry& entry = material.entries[*listen.tls];
+    std::vector<std::string> protocols = protocols_of(listen);
+    std::shared_ptr<ServerContext> context = find_server(out, entry, protocols);
+    if (context == nullptr) context = find_server(before, entry, protocols);
+    if (context == nullptr) {
+      auto made = make_server(entry, std::move(protocols), material.kernel);
+      if (made) context = std::move(*made);
+    }
+    out.push_back(std::move(context));
   }
   return out;
 }

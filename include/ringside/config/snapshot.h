@@ -50,6 +50,8 @@ struct Limits {
   std::uint32_t connections_max = 0;              // 0: derived from the descriptor limit at start
   std::uint32_t connections_per_address_max = 0;  // over all rings; 0: none
   std::uint32_t requests_per_connection_max = 0;  // 0: none
+  std::uint32_t streams_per_connection_max =
+      128;                          // HTTP/2 requests at a time; the others are refused
   std::uint64_t body_rate_min = 0;  // bytes a second while the client is waited for; 0: none
   std::uint32_t buffered_bytes_max =
       256 * 1024;  // per connection and direction: the high watermark
@@ -91,6 +93,10 @@ struct Listen {
   std::vector<Endpoint> addresses;  // never Kind::name
   std::uint32_t backlog = 4096;
   std::optional<std::uint32_t> tls;  // index into Snapshot::tls; absent: clear text
+  // `protocols`; at least one of them.
+  bool http1 = true;
+  bool http2 = false;
+  bool http1_preferred = false;  // by ALPN, where a client offers both
 };
 
 struct UpstreamServer {

@@ -36,9 +36,9 @@ using LayerPtr = std::unique_ptr<Layer, LayerDisposer>;
 class Contexts {
  public:
   virtual ~Contexts() = default;
-  // For a connection that a listener with Snapshot::tls[entry] accepted. Null: there is no place or
-  // no memory.
-  virtual LayerPtr accept(std::size_t entry) = 0;
+  // For a connection that Snapshot::listens[listen], which speaks TLS, accepted. Null: there is no
+  // place or no memory.
+  virtual LayerPtr accept(std::size_t listen) = 0;
   // For one to this server of Snapshot::upstreams[upstream]. Null: as above.
   virtual LayerPtr connect(std::size_t upstream, const config::Endpoint& server) = 0;
 };

@@ -17,9 +17,9 @@ namespace ringside::tls {
 
 class Channels;
 
-// A pointer is null where OpenSSL failed for lack of memory (the rest was tried before), or, for
-// upstreams, where no server has https://.
-using ServerContexts = std::vector<std::shared_ptr<ServerContext>>;  // as Snapshot::tls
+// A pointer is null where OpenSSL failed for lack of memory (the rest was tried before), where a
+// listener is in clear text, or where no server of an upstream has https://.
+using ServerContexts = std::vector<std::shared_ptr<ServerContext>>;  // as Snapshot::listens
 using ClientContexts = std::vector<std::shared_ptr<ClientContext>>;  // as Snapshot::upstreams
 
 // Of one ring; used by no other.
@@ -72,9 +72,10 @@ LoadedMaterial load_material(const config::Snapshot& snapshot, UnixSeconds now,
 std::shared_ptr<const Material> with_credentials(const Material& material, std::size_t entry,
                                                  std::shared_ptr<const Credentials> credentials);
 
-// `before`: what the same ring has had until now. Of an entry whose credentials are the same, its
-// context is kept.
-ServerContexts server_contexts(const Material& material, const ServerContexts& before = {});
+// One for each listener that speaks TLS; those of the same entry and protocols share theirs, with
+// `before` too: what the same ring has had until now.
+ServerContexts server_contexts(const Material& material, const std::vector<config::Listen>& listens,
+                               const ServerContexts& before = {});
 ClientContexts client_contexts(const Material& material, const config::Snapshot& snapshot);
 
 }  // namespace ringside::tls

@@ -33,6 +33,35 @@ TEST(ConfigListen, Addresses) {
   EXPECT_EQ(listen.addresses[2].path, "/run/x.sock");
 }
 
+TEST(ConfigListen, Protocols) {
+  const auto listen = [](const std::string& line) {
+    return good(complete("[listen.a]\naddress = \"127.0.0.1:0\"\n" + line + "\n"))->listens.at(0);
+  };
+  const Listen neither = listen("");
+  EXPECT_TRUE(neither.http1);
+  EXPECT_FALSE(neither.http2);
+  const Listen both = listen(R"(protocols = ["h2", "http/1.1"])");
+  EXPECT_TRUE(both.http1 && both.http2);
+  EXPECT_FALSE(both.http1_preferred);
+  EXPECT_TRUE(listen(R"(protocols = ["http/1.1", "h2"])").http1_preferred);
+  const Listen h2 = listen(R"(protocols = "h2")");
+  EXPECT_TRUE(h2.http2);
+  EXPECT_FALSE(h2.http1);
+  EXPECT_FALSE(listen(R"(protocols = ["http/1.1"])").http2);
+}
+
+TEST(ConfigListen, BadProtocols) {
+  const auto wrong = [](const std::string& line) {
+    return problems(complete("[listen.a]\naddress = \"127.0.0.1:0\"\n" + line + "\n"));
+  };
+  EXPECT_EQ(wrong("protocols = [\"h3\"]"),
+            Lines{"t.toml:3:14: \"protocols\" cannot be \"h3\" (did you mean \"h2\"?)"});
+  EXPECT_EQ(wrong("protocols = []"),
+            Lines{"t.toml:3:13: \"protocols\" is empty ([\"h2\", \"http/1.1\"])"});
+  EXPECT_EQ(wrong("protocols = [\"h2\", \"h2\"]"),
+            Lines{"t.toml:3:20: \"protocols\" has \"h2\" twice"});
+}
+
 TEST(ConfigListen, TheOrderIsThatOfTheFile) {
   const auto snapshot =
       good(complete("[listen.z]\naddress=\"127.0.0.1:0\"\n[listen.a]\naddress=\"127.0.0.1:0\"\n"));

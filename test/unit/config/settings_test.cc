@@ -47,6 +47,7 @@ connections = 1000
 connections_per_address = 30
 body_rate = "2KiB/s"
 requests_per_connection = 20
+streams_per_connection = 7
 buffered_bytes = "64KiB"
 [log]
 level = "warn"
@@ -87,6 +88,7 @@ underscore_names = true
   EXPECT_EQ(snapshot->limits.connections_per_address_max, 30U);
   EXPECT_EQ(snapshot->limits.body_rate_min, 2048U);
   EXPECT_EQ(snapshot->limits.requests_per_connection_max, 20U);
+  EXPECT_EQ(snapshot->limits.streams_per_connection_max, 7U);
   EXPECT_EQ(snapshot->limits.buffered_bytes_max, 65'536U);
   EXPECT_EQ(snapshot->log.level, Log::Level::warn);
   EXPECT_EQ(snapshot->log.file, "/var/log/e.log");

@@ -89,7 +89,9 @@ class TlsChannel : public ::testing::Test {
     snapshot.upstreams.push_back(upstream);
     const auto loaded = load_material(snapshot, now(), 0, {.aes128_gcm = kernel, .rekey = rekey});
     ASSERT_EQ(loaded.errors, std::vector<std::string>());
-    ASSERT_TRUE(server.channel.accept(server_contexts(*loaded.material).at(0)));
+    std::vector<config::Listen> listens(1);
+    listens[0].tls = 0;
+    ASSERT_TRUE(server.channel.accept(server_contexts(*loaded.material, listens).at(0)));
     ASSERT_TRUE(client.channel.connect(client_contexts(*loaded.material, snapshot)[0], "a.test",
                                        "https://a.test"));
     server.channel.on_socket(sys, fd);

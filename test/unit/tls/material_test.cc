@@ -39,6 +39,15 @@ class TlsMaterial : public ::testing::Test {
   config::Snapshot snapshot;
 };
 
+// One a [tls.NAME], as many as the snapshot has.
+std::vector<config::Listen> listens_of_each() {
+  std::vector<config::Listen> out(2);
+  out[0].tls = 0;
+  out[1].tls = 1;
+  return out;
+}
+const std::vector<config::Listen> listens = listens_of_each();
+
 TEST_F(TlsMaterial, IsAsTheConfigurationHasIt) {
   const LoadedMaterial loaded = load();
   EXPECT_EQ(loaded.errors, Texts());
@@ -62,8 +71,8 @@ TEST_F(TlsMaterial, WithoutTicketsThereAreNoKeys) {
 TEST_F(TlsMaterial, EachRingHasContextsOfItsOwn) {
   const LoadedMaterial loaded = load({.aes128_gcm = true});
   ASSERT_NE(loaded.material, nullptr);
-  const auto one = server_contexts(*loaded.material);
-  const auto two = server_contexts(*loaded.material);
+  const auto one = server_contexts(*loaded.material, listens);
+  const auto two = server_contexts(*loaded.material, listens);
   ASSERT_EQ(one.size(), 2U);
   ASSERT_NE(one[1], nullptr);
   EXPECT_NE(one[1], two[1]);
@@ -76,15 +85,34 @@ TEST_F(TlsMaterial, EachRingHasContextsOfItsOwn) {
   EXPECT_TRUE(clients[1]->options().kernel_tls);
 }
 
+TEST_F(TlsMaterial, ListenersOfTheSameEntryAndProtocolsShareTheirContext) {
+  const LoadedMaterial loaded = load();
+  ASSERT_NE(loaded.material, nullptr);
+  std::vector<config::Listen> some(5);
+  for (std::size_t i = 1; i < some.size(); ++i)
+    some[i].tls = 0;
+  some[2].http2 = true;
+  some[3].http2 = some[3].http1_preferred = true;
+  const auto contexts = server_contexts(*loaded.material, some);
+  EXPECT_EQ(contexts[0], nullptr) << "it is in clear text";
+  EXPECT_EQ(contexts[1]->options().protocols, (Texts{"http/1.1", "http/1.0"}));
+  EXPECT_EQ(contexts[2]->options().protocols, (Texts{"h2", "http/1.1", "http/1.0"}));
+  EXPECT_EQ(contexts[3]->options().protocols, (Texts{"http/1.1", "http/1.0", "h2"}));
+  EXPECT_EQ(contexts[4], contexts[1]);
+  some[4].http1 = false;
+  some[4].http2 = true;
+  EXPECT_EQ(server_contexts(*loaded.material, some)[4]->options().protocols, Texts{"h2"});
+}
+
 TEST_F(TlsMaterial, SecretsAreKeptOnlyForAKernelThatTakesThem) {
   snapshot.tls[1].ktls = config::KernelTls::off;
   const LoadedMaterial with = load({.chacha20_poly1305 = true});
   ASSERT_NE(with.material, nullptr);
-  EXPECT_TRUE(server_contexts(*with.material)[0]->options().kernel_tls);
-  EXPECT_FALSE(server_contexts(*with.material)[1]->options().kernel_tls);
+  EXPECT_TRUE(server_contexts(*with.material, listens)[0]->options().kernel_tls);
+  EXPECT_FALSE(server_contexts(*with.material, listens)[1]->options().kernel_tls);
   const LoadedMaterial without = load();
   ASSERT_NE(without.material, nullptr);
-  EXPECT_FALSE(server_contexts(*without.material)[0]->options().kernel_tls);
+  EXPECT_FALSE(server_contexts(*without.material, listens)[0]->options().kernel_tls);
   EXPECT_FALSE(client_contexts(*without.material, snapshot)[1]->options().kernel_tls);
 }
 
@@ -141,8 +169,8 @@ TEST_F(TlsMaterial, CredentialsOfOneEntryAreReplaced) {
   EXPECT_TRUE(changed->kernel.aes128_gcm);
   EXPECT_NE(loaded.material->entries[1].credentials, fresh) << "the old one is as it was";
   // Contexts follow, and those that are good still are kept.
-  const auto before = server_contexts(*loaded.material);
-  const auto after = server_contexts(*changed, before);
+  const auto before = server_contexts(*loaded.material, listens);
+  const auto after = server_contexts(*changed, listens, before);
   EXPECT_EQ(after[0], before[0]);
   EXPECT_EQ(&after[1]->credentials(), fresh.get());
 }
