@@ -14,7 +14,10 @@ namespace {
 // What may wait in the socket: more would make one stream's answer wait behind another's, less
 // would make sends small.
 constexpr std::size_t waiting_bytes_max = 128 * 1024;
-// What may be received of all requests of a connection before anybody took it.
+// An exchange goes on until its last bytes have left, when its client may have asked for the next
+// already; nghttp2 counts streams, and this bounds exchanges.
+constexpr std::uint32_t exchanges_factor = 2;
+// What may be received of all requests of a connection before anybody took it, in windows of one.
 constexpr std::uint32_t window_factor = 4;
 constexpr std::uint32_t window_bytes_min = 65'535;  // RFC 9113 §6.9.2
 constexpr std::uint32_t window_bytes_max = 1U << 24;
@@ -47,7 +50,8 @@ H2Client::H2Client(Context& context, ClientTransport& transport)
       // Of windows that are used up by full frames, twice what they hold.
       input_cost_max_(std::size_t{2} *
                       limits_of(context.runtime->snapshot().limits).connection_window_bytes),
-      streams_max_(context.runtime->snapshot().limits.streams_per_connection_max) {}
+      streams_max_(exchanges_factor *
+                   context.runtime->snapshot().limits.streams_per_connection_max) {}
 
 bool H2Client::start() {
   transport_.find_address();
