@@ -155,6 +155,7 @@ class H2Recorder final : public http::H2Handler {
     return streams.back().get();
   }
   void on_request_head(http::H2Stream& stream, http::RequestHead& head) override {
+    heads.push_back(&head);
     events.push_back(name(stream) + "head " + std::string(head.method_text) + " " +
                      std::string(head.target));
   }
@@ -202,6 +203,7 @@ class H2Recorder final : public http::H2Handler {
   base::ChunkPool pool;
   http::H2Shared shared;
   std::vector<std::unique_ptr<Stream>> streams;
+  std::vector<const http::RequestHead*> heads;  // as long as their streams
   std::vector<std::string> events;
   std::string output;
   std::size_t room = std::size_t{1} << 24;
