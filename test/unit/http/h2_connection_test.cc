@@ -401,6 +401,7 @@ TEST(H2Connection, StreamsTakeNoMemoryAnew) {
   ASSERT_TRUE(peer.greet());
   peer.streams.reserve(4);
   peer.events.reserve(4);
+  peer.heads.reserve(200);
   peer.output.reserve(4096);
   std::uint64_t allocated = 0;
   for (std::uint32_t i = 0; i < 200; ++i) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "../http/h2_peer.h"
+#include "counting_allocator.h"
 #include "worker_fixture.h"
 
 namespace ringside::proxy {

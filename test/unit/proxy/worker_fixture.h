@@ -13,8 +13,6 @@
 
 #include "ringside/proxy/worker.h"
 
-#include "counting_allocator.h"
-
 namespace ringside::proxy {
 
 // Keeps what the worker says of its holdings.

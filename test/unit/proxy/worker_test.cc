@@ -1,5 +1,6 @@
 #include "ringside/proxy/worker.h"
 
+#include "counting_allocator.h"
 #include "worker_fixture.h"
 
 namespace ringside::proxy {
