@@ -185,9 +185,8 @@ void read_limits(Section& section, Limits& limits) {
 }
 
 void read_site_limits(Section& section, Limits& limits) {
-  for (std::string_view key :
-       {"request_line", "header_bytes", "header_count", "connections", "connections_per_address",
-        "streams_per_connection"}) {
+  for (std::string_view key : {"request_line", "header_bytes", "header_count", "connections",
+                               "connections_per_address", "streams_per_connection"}) {
     refuse_in_site(section, key, site_limit_hint);
   }
   read_body_limits(section, limits);
