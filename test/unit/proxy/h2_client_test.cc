@@ -99,6 +99,26 @@ TEST_F(H2ClientTest, steady_state_allocates_nothing) {
   EXPECT_EQ(records_.count - before, 1600);
 }
 
+// What is made here is copied into blocks, of which a ring has 1280 with 64 connections.
+TEST_F(H2ClientTest, blocks_are_used_again) {
+  auto changed = std::make_shared<config::Snapshot>(*snapshot("one", origin_port_));
+  changed->sites[0].routes = {respond("/*", std::string(9000, 'x'))};
+  worker_->request_swap(std::make_shared<Runtime>(changed, 1, runtime_.get()));
+  worker_->run_once(1);
+  const int fd = greet(h2_number(4, 2) + h2_number(1U << 30, 4));
+  send(fd, h2_window(0, 1U << 30));
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    send(fd, h2_headers(2 * i + 1, h2_request("GET", "/"), true));
+    for (int turns = 0; records_.count <= static_cast<int>(i) && turns < 1000; ++turns) {
+      worker_->run_once(1);
+      while (::recv(fd, in_, sizeof in_, MSG_DONTWAIT) > 0) {
+      }
+    }
+    ASSERT_EQ(records_.end.cause, Cause::complete) << "request " << i;
+  }
+  EXPECT_EQ(records_.count, 1000);
+}
+
 TEST_F(H2ClientTest, a_connection_that_breaks_takes_its_exchanges_with_it) {
   const int fd = greet(h2_number(4, 2) + h2_number(0, 4));  // no window: nothing of a body leaves
   send(fd, h2_headers(1, h2_request("GET", "/up/x"), true) +
