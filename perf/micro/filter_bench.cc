@@ -69,7 +69,7 @@ void response(benchmark::State& state, const config::HeaderEdits& edits) {
   for (auto _ : state) {
     base::Arena arena(pool);
     http::HeadWriter out(arena, 2048);
-    filter::write_response_fields(out, parser.head(), facts, forwarding, edits, arena);
+    filter::write_response_fields(out, parser.head(), facts, forwarding, edits, {});
     auto head = out.finish();
     benchmark::DoNotOptimize(head);
   }

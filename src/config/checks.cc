@@ -153,6 +153,7 @@ void check_whole(Draft& draft) {
     warn_of_shadowed(draft, draft.snapshot.sites[i], draft.places.routes[i]);
   }
   check_tls(draft);
+  check_https(draft);
   check_upstreams(draft);
 }
 

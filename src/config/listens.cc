@@ -50,6 +50,16 @@ void read_protocols(Section& section, Listen& listen) {
   listen.http1_preferred = wanted.front() == Protocol::http1;
 }
 
+void read_listen_redirect(Section& section, Listen& listen) {
+  const auto redirect = section.take("redirect_https");
+  if (!redirect) return;
+  read_redirect_https(*redirect, listen.redirect_https);
+  if (listen.redirect_https.on && section.take("tls")) {
+    redirect->complain("is for a listener in clear text, but this one speaks TLS",
+                       "leave one of tls and redirect_https out");
+  }
+}
+
 void read_listen(const Value& value, Draft& draft) {
   Listen listen;
   listen.name = value.name();
@@ -73,6 +83,7 @@ void read_listen(const Value& value, Draft& draft) {
   read_count(section, "backlog", listen.backlog, 1, 65'535);
   read_listen_tls(section, draft, listen);
   read_protocols(section, listen);
+  read_listen_redirect(section, listen);
   section.finish();
   draft.snapshot.listens.push_back(std::move(listen));
   draft.places.listens.push_back(value.place());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,10 @@ struct Places {
   std::vector<Place> upstreams;
   std::vector<std::vector<Place>> servers;  // one an upstream's server
   std::vector<Place> sites;
-  std::vector<std::vector<Place>> hosts;   // one a site's host
-  std::vector<std::vector<Place>> routes;  // one a site's route
+  std::vector<std::optional<Place>> redirects;  // one a site: where redirect_https is
+  std::vector<std::optional<Place>> hsts;       // one a site
+  std::vector<std::vector<Place>> hosts;        // one a site's host
+  std::vector<std::vector<Place>> routes;       // one a site's route
 };
 
 // One whole load: what is read so far, and where it was.
@@ -94,6 +97,12 @@ void read_site(Section& section, Draft& draft);
 void read_tls_entries(Section& names, Draft& draft);
 void read_upstream_tls(Section& section, UpstreamTls& tls);
 
+// What has to do with https, of sites, listeners and routes (https.cc).
+void read_redirect_https(const Value& value, RedirectHttps& out);
+// `out` is the field's whole value.
+void read_hsts(const Value& value, std::string& out);
+void read_route_redirect_https(Section& section, Route& route);
+
 // [[site.route]] (routes.cc).
 void read_route(Section& section, Draft& draft, Site& site);
 // The edits of header fields (edits.cc).
@@ -106,5 +115,7 @@ bool check_name(const Named& entry, std::string_view what);
 
 // Everything that concerns several sections (checks.cc).
 void check_whole(Draft& draft);
+// What sites say about https, and what their listeners speak (https_checks.cc).
+void check_https(Draft& draft);
 
 }  // namespace ringside::config

@@ -200,6 +200,7 @@ void read_route(Section& section, Draft& draft, Site& site) {
   read_prefix(section, "strip_prefix", route, route.strip_prefix);
   read_prefix(section, "add_prefix", route, route.add_prefix);
   read_flag(section, "preserve_host", route.preserve_host);
+  read_route_redirect_https(section, route);
   warn_of_idle_keys(section, route);
   section.finish();
   // Nobody can tell what it would have matched, so it is compared with no other route.

@@ -50,6 +50,19 @@ void read_routes(const Value& value, Draft& draft, Site& site) {
   }
 }
 
+void read_https(Section& section, Draft& draft, Site& site) {
+  std::optional<Place>& redirect_place = draft.places.redirects.emplace_back();
+  if (const auto redirect = section.take("redirect_https")) {
+    read_redirect_https(*redirect, site.redirect_https.emplace());
+    redirect_place = redirect->place();
+  }
+  std::optional<Place>& hsts_place = draft.places.hsts.emplace_back();
+  if (const auto hsts = section.take("hsts")) {
+    read_hsts(*hsts, site.hsts);
+    hsts_place = hsts->place();
+  }
+}
+
 }  // namespace
 
 void read_site(Section& section, Draft& draft) {
@@ -68,6 +81,7 @@ void read_site(Section& section, Draft& draft) {
   read_site_timeouts(timeouts, site.timeouts);
   Section limits = section.sub("limits", "limits of [[site]]");
   read_site_limits(limits, site.limits);
+  read_https(section, draft, site);
   draft.places.routes.emplace_back();
   const auto routes = section.take("route");
   if (routes) {

@@ -20,6 +20,9 @@ struct Unit {
 constexpr Unit duration_units[] = {{"ms", 1}, {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}};
 constexpr Millis duration_ms_max = 30ULL * 24 * 3'600'000;
 
+constexpr Unit age_units[] = {{"s", 1}, {"m", 60}, {"h", 3'600}, {"d", 86'400}};
+constexpr std::uint64_t age_s_max = 3650ULL * 86'400;
+
 constexpr Unit size_units[] = {{"B", 1},
                                {"KiB", 1ULL << 10},
                                {"MiB", 1ULL << 20},
@@ -43,6 +46,21 @@ constexpr std::pair<std::string_view, Variable> variable_names[] = {
     {"request_id", Variable::request_id},
     {"server_name", Variable::server_name},
     {"listener", Variable::listener},
+    {"tls_version", Variable::tls_version},
+    {"tls_cipher", Variable::tls_cipher},
+    {"tls_sni", Variable::tls_sni},
+    {"tls_alpn", Variable::tls_alpn},
+    {"tls_client_verified", Variable::tls_client_verified},
+    {"tls_client_subject", Variable::tls_client_subject},
+    {"tls_client_cn", Variable::tls_client_cn},
+    {"tls_client_issuer", Variable::tls_client_issuer},
+    {"tls_client_serial", Variable::tls_client_serial},
+    {"tls_client_fingerprint", Variable::tls_client_fingerprint},
+    {"tls_client_san", Variable::tls_client_san},
+    {"tls_client_dns", Variable::tls_client_dns},
+    {"tls_client_uri", Variable::tls_client_uri},
+    {"tls_client_email", Variable::tls_client_email},
+    {"tls_client_cert", Variable::tls_client_cert},
 };
 constexpr std::string_view header_variable = "header.";
 
@@ -150,6 +168,22 @@ Parsed<Millis> parse_duration(std::string_view text) {
   const auto number = base::parse_decimal<std::uint64_t>(digits);
   if (!number || *number > duration_ms_max / unit->factor) {
     return std::unexpected(Complaint{join({"is too long: ", quote(text)}), "at most \"720h\""});
+  }
+  return *number * unit->factor;
+}
+
+Parsed<std::uint64_t> parse_age(std::string_view text) {
+  const auto [digits, unit_name] = split_number(text);
+  const auto number = base::parse_decimal<std::uint64_t>(digits);
+  const Unit* unit = find_unit(age_units, unit_name);
+  if (unit == nullptr || digits.empty()) {
+    return std::unexpected(Complaint{join({"must be a time, not ", quote(text)}),
+                                     digits.empty() ? R"(like "365d")"
+                                                    : join({"like ", quote(join({digits, "d"})),
+                                                            "; the units are s, m, h and d"})});
+  }
+  if (!number || *number > age_s_max / unit->factor) {
+    return std::unexpected(Complaint{join({"is too long: ", quote(text)}), "at most \"3650d\""});
   }
   return *number * unit->factor;
 }

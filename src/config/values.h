@@ -25,6 +25,9 @@ using Parsed = std::expected<T, Complaint>;
 // "500ms", "5s", "2m", "1h". At most 30 days. "none" is the caller's.
 Parsed<Millis> parse_duration(std::string_view text);
 
+// Seconds, for what lasts: "3600s", "12h", "365d". At most ten years.
+Parsed<std::uint64_t> parse_age(std::string_view text);
+
 // "512B", "64KiB", "10MiB", "1GiB", and the decimal "kB", "MB", "GB".
 Parsed<std::uint64_t> parse_size(std::string_view text);
 

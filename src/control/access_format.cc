@@ -104,6 +104,7 @@ void AccessFormat::append_json(std::string& out, const AccessRecord& record) {
   append_text_field(out, R"(,"referer":")", record.referer);
   append_text_field(out, R"(,"tls":")", record.tls_version);
   append_text_field(out, R"(,"cipher":")", record.tls_cipher);
+  append_text_field(out, R"(,"tls_client":")", record.tls_client);
   append_text_field(out, R"(,"listener":")", record.listener);
   append_text_field(out, R"(,"end":")", {end, end_length});
   out += "}\n";

@@ -107,15 +107,17 @@ bool ForwardedReader::pair(base::Arena& arena, std::string_view& node) {
   rest_.remove_prefix(1);
   std::string_view text;
   if (!value(arena, text)) return false;
-  if (!base::equals_ignore_case(name, "for")) return true;
+  const bool is_proto = base::equals_ignore_case(name, "proto");
+  if (!is_proto && !base::equals_ignore_case(name, "for")) return true;
   // RFC 7239 §4: a parameter occurs once in an element; two would let a liar pick.
-  if (node.data() != nullptr) return false;
-  node = text;
+  std::string_view& known = is_proto ? proto_ : node;
+  if (known.data() != nullptr) return false;
+  known = text;
   return true;
 }
 
 ForwardedReader::Step ForwardedReader::next(base::Arena& arena, std::string_view& node) {
-  node = {};
+  node = proto_ = {};
   skip_blanks();
   while (rest_.starts_with(',')) {  // empty list elements: RFC 9110 §5.6.1.2
     rest_.remove_prefix(1);

@@ -20,6 +20,8 @@ class ForwardedReader {
   // After `element`, `node` is the unquoted value of `for`, in place or in the arena; empty when
   // the element has none.
   Step next(base::Arena& arena, std::string_view& node);
+  // Of the element that was read last; empty when it has none.
+  std::string_view proto() const { return proto_; }
 
  private:
   bool pair(base::Arena& arena, std::string_view& node);
@@ -28,6 +30,7 @@ class ForwardedReader {
   void skip_blanks();
 
   std::string_view rest_;
+  std::string_view proto_;
 };
 
 // Appends "for=...;proto=...;host=..." about this hop.

@@ -1,5 +1,6 @@
 #include "ringside/filter/forwarding.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "field_edits.h"
@@ -31,12 +32,18 @@ constexpr std::uint32_t x_forwarded_fields = bit(FieldId::x_forwarded_for) |
 // frameworks believe them.
 constexpr std::string_view proxy_prefix = "x-forwarded-";
 constexpr std::string_view proxy_names[] = {"forwarded", "x-real-ip"};
+// Who showed which certificate (RFC 9440 §4).
+constexpr std::string_view certificate_names[] = {"client-cert", "client-cert-chain"};
 // Names whose folded variants (C_ontent_Length) are dropped beside those.
 constexpr std::string_view managed_names[] = {"content-length", "transfer-encoding",
                                               "x-request-id"};
 
 bool is_proxy_claim(std::string_view name) {
   const char first = name.empty() ? '\0' : base::to_lower(name[0]);
+  if (first == 'c') {
+    return std::any_of(std::begin(certificate_names), std::end(certificate_names),
+                       [name](std::string_view known) { return folds_to(name, known); });
+  }
   if (first != 'x' && first != 'f') return false;  // most names
   if (name.size() > proxy_prefix.size() &&
       folds_to(name.substr(0, proxy_prefix.size()), proxy_prefix)) {
@@ -241,8 +248,9 @@ void write_request_fields(http::HeadWriter& out, const http::RequestHead& head,
 
 void write_response_fields(http::HeadWriter& out, const http::ResponseHead& head,
                            const RequestFacts& facts, const config::Forwarding& forwarding,
-                           const config::HeaderEdits& edits, base::Arena&) {
+                           const config::HeaderEdits& edits, const Hsts& hsts) {
   const bool edited = !edits.empty();
+  const bool own_hsts = !hsts.value.empty();
   bool has_via = false;
   FieldRun run(out);
   for (const http::Field& field : head.fields) {
@@ -251,10 +259,14 @@ void write_response_fields(http::HeadWriter& out, const http::ResponseHead& head
       has_via = true;
       continue;
     }
+    if (own_hsts && is_name(field.name, hsts_name)) continue;
     if (edited && edits_drop(edits, field.name)) continue;
     run.add(field);
   }
   run.flush();
+  if (own_hsts && hsts.secure && !(edited && edits_drop(edits, hsts_name))) {
+    out.field("Strict-Transport-Security", hsts.value);
+  }
   if (forwarding.via && !(edited && edits_drop(edits, "via"))) {
     out.begin_field("Via");
     for (const http::Field& field : head.fields) {

@@ -75,6 +75,25 @@ void variable_text(const config::TemplatePart& part, const RequestFacts& facts, 
     case Variable::request_header:
       out.parts[0] = header_value(facts, part.argument);
       break;
+    case Variable::tls_client_verified:
+      out.parts[0] = facts.tls == nullptr ? "false" : facts.tls->value(part.variable);
+      break;
+    case Variable::tls_version:
+    case Variable::tls_cipher:
+    case Variable::tls_sni:
+    case Variable::tls_alpn:
+    case Variable::tls_client_subject:
+    case Variable::tls_client_cn:
+    case Variable::tls_client_issuer:
+    case Variable::tls_client_serial:
+    case Variable::tls_client_fingerprint:
+    case Variable::tls_client_san:
+    case Variable::tls_client_dns:
+    case Variable::tls_client_uri:
+    case Variable::tls_client_email:
+    case Variable::tls_client_cert:
+      if (facts.tls != nullptr) out.parts[0] = facts.tls->value(part.variable);
+      break;
   }
 }
 

@@ -17,13 +17,13 @@ bool ClientTransport::secure() {
   tls_ = context_.runtime->tls->accept(facts_.listen);
   if (tls_ == nullptr) return false;
   stream_.secure(*tls_);
+  facts_.secure = true;
   return true;
 }
 
 void ClientTransport::note_security() {
-  const tls::ConnectionInfo info = tls_->info();
-  facts_.tls_version = info.version == tls::Version::tls13 ? "TLSv1.3" : "TLSv1.2";
-  facts_.tls_cipher = info.cipher;
+  client_tls_.emplace(*tls_);
+  facts_.tls = &*client_tls_;
 }
 
 void ClientTransport::log_insecure() {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "ringside/net/stream.h"
 #include "ringside/tls/layer.h"
 
+#include "client_tls.h"
 #include "context.h"
 #include "exchange.h"
 
@@ -45,7 +47,7 @@ class ClientTransport {
   // The handshake is done.
   void note_security();
   // What the client chose of the listener's protocols; empty: it did not say.
-  std::string_view chosen_protocol() const { return tls_->info().alpn; }
+  std::string_view chosen_protocol() const { return client_tls_->protocol(); }
 
   Context& context_;
   net::Stream stream_;
@@ -56,6 +58,7 @@ class ClientTransport {
   bool secure();
   void read_address();
 
+  std::optional<ClientTls> client_tls_;  // once the handshake is done
   AddressPlace place_;
   std::uint8_t address_bytes_ = 0;
   char address_[46];

@@ -76,6 +76,8 @@ std::string_view to_string(Cause cause) {
       return "not_found";
     case Cause::not_allowed:
       return "not_allowed";
+    case Cause::misdirected:
+      return "misdirected";
     case Cause::unsupported:
       return "unsupported";
     case Cause::shutdown:

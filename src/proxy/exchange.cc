@@ -4,6 +4,8 @@
 #include <cassert>
 #include <utility>
 
+#include "client_tls.h"
+
 namespace ringside::proxy {
 
 using base::Origin;
@@ -241,8 +243,11 @@ void Exchange::log(std::uint64_t bytes_sent, std::string_view mover) {
       facts_.client_address.empty() ? client_facts_.address : facts_.client_address;
   record.client_port = facts_.client_address.empty() ? client_facts_.port : facts_.client_port;
   record.request_id = facts_.request_id;
-  record.tls_version = client_facts_.tls_version;
-  record.tls_cipher = client_facts_.tls_cipher;
+  if (client_facts_.tls != nullptr) {
+    record.tls_version = client_facts_.tls->version();
+    record.tls_cipher = client_facts_.tls->cipher();
+    record.tls_client = client_facts_.tls->subject();
+  }
   record.listener = snapshot().listens[client_facts_.listen].name;
   if (head_ != nullptr) {
     auto value_of = [this](http::FieldId id) {

@@ -24,14 +24,15 @@
 
 namespace ringside::proxy {
 
+class ClientTls;
+
 // Who is at the other end; outlives the exchange.
 struct ClientFacts {
   std::string_view address;
   std::uint16_t port = 0;
   std::uint32_t listen = 0;  // index into Snapshot::listens
-  // Of TLS, by their names in OpenSSL: "TLSv1.3", "TLS_AES_128_GCM_SHA256". Empty: clear text.
-  std::string_view tls_version;
-  std::string_view tls_cipher;
+  bool secure = false;       // the listener speaks TLS
+  ClientTls* tls = nullptr;  // set when the handshake is done
 };
 
 // A rest of a request that is worth reading so that the connection can be kept; more is cheaper to
@@ -99,6 +100,11 @@ class Exchange final : private upstream::ResponseHandler,
   void relay_final(http::ResponseHead& head);
   void relay_switch(http::ResponseHead& head);
   bool client_keeps(bool server_keeps) const;
+
+  // exchange_https.cc
+  bool send_to_https(const route::Match& match, std::string_view host);
+  bool misdirected(std::string_view host);
+  filter::Hsts hsts();
 
   // local_response.cc
   void respond(const config::Respond& answer);

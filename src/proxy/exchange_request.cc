@@ -5,6 +5,7 @@
 #include "ringside/base/text.h"
 #include "ringside/http/uri.h"
 
+#include "client_tls.h"
 #include "exchange.h"
 
 namespace ringside::proxy {
@@ -55,7 +56,8 @@ void Exchange::find_facts(http::RequestHead& head) {
   facts_.peer_port = client_facts_.port;
   facts_.client_address = client_facts_.address;
   facts_.client_port = client_facts_.port;
-  if (!client_facts_.tls_version.empty()) facts_.scheme = "https";
+  if (client_facts_.secure) facts_.scheme = "https";
+  facts_.tls = client_facts_.tls;
   facts_.host = head.authority;
   facts_.path = head.path;
   facts_.query = head.query;
@@ -94,6 +96,8 @@ bool Exchange::admit(http::RequestHead& head) {
   route::Match match =
       runtime_.runtime->router.find(client_facts_.listen, host, normal_path_, head.method_text);
   site_ = match.site;
+  if (misdirected(host)) return false;
+  if (site_ != nullptr && send_to_https(match, host)) return false;
   switch (match.kind) {
     case route::Match::Kind::found:
       route_ = match.route;

@@ -23,7 +23,8 @@ void Exchange::relay_interim(http::ResponseHead& head) {
   response_event(ResponseEvent::interim);
   http::HeadWriter writer = client_.start_head(head.status, head.reason);
   static const config::HeaderEdits none;
-  filter::write_response_fields(writer, head, facts_, snapshot().forwarding, none, arena_);
+  filter::write_response_fields(writer, head, facts_, snapshot().forwarding, none,
+                                {.value = hsts().value});
   if (!client_.send_head(writer, {.interim = true})) {
     end_with(Origin::self, Stage::wait_response, Cause::no_resources);
     cut();
@@ -64,7 +65,7 @@ void Exchange::relay_final(http::ResponseHead& head) {
   response_event(ResponseEvent::head);
   http::HeadWriter writer = client_.start_head(head.status, head.reason);
   filter::write_response_fields(writer, head, facts_, snapshot().forwarding,
-                                route_->response_headers, arena_);
+                                route_->response_headers, hsts());
   if (!client_.send_head(writer, framing)) {
     end_with(Origin::self, Stage::response_body, Cause::no_resources);
     cut();
@@ -89,7 +90,7 @@ void Exchange::relay_switch(http::ResponseHead& head) {
   request_event(RequestEvent::tunnel);
   http::HeadWriter writer = client_.start_head(101, head.reason);
   filter::write_response_fields(writer, head, facts_, snapshot().forwarding,
-                                route_->response_headers, arena_);
+                                route_->response_headers, hsts());
   ResponseFraming framing{.upgrade = true, .upgrade_value = given->value};
   if (!client_.send_head(writer, framing)) {
     end_with(Origin::self, Stage::tunnel, Cause::no_resources);

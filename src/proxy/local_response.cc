@@ -1,4 +1,5 @@
 // Answers made here: `respond` and `redirect` routes, and refusals.
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 
@@ -11,6 +12,13 @@ namespace ringside::proxy {
 using base::Origin;
 
 namespace {
+
+bool has_field(const config::Respond* answer, std::string_view name) {
+  return answer != nullptr &&
+         std::any_of(answer->headers.begin(), answer->headers.end(), [name](const auto& field) {
+           return base::equals_ignore_case(field.first, name);
+         });
+}
 
 bool bodiless(std::uint16_t status) {
   return status < 200 || status == 204 || status == 304;
@@ -125,14 +133,15 @@ void Exchange::send_local(std::uint16_t status, std::string_view body, std::stri
   http::HeadWriter writer = client_.start_head(status, {});
   writer.field("Server", snapshot().server.server_name);
   writer.field("Date", context_.date.at(context_.ring.realtime_ns()));
-  bool typed = body.empty();
   if (answer != nullptr) {
-    for (const auto& [name, value] : answer->headers) {
-      typed = typed || base::equals_ignore_case(name, "content-type");
+    for (const auto& [name, value] : answer->headers)
       writer.field(name, value);
-    }
   }
-  if (!typed) writer.field("Content-Type", type);
+  if (!body.empty() && !has_field(answer, "content-type")) writer.field("Content-Type", type);
+  if (const filter::Hsts hsts_field = hsts();
+      hsts_field.secure && !has_field(answer, filter::hsts_name)) {
+    writer.field("Strict-Transport-Security", hsts_field.value);
+  }
   if (!extra_name.empty()) writer.field(extra_name, extra_value);
   if (!facts_.request_id.empty()) writer.field("X-Request-Id", facts_.request_id);
   bool none = bodiless(status) || (head_ != nullptr && head_->method == http::Method::head);

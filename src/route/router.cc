@@ -154,6 +154,12 @@ Router::Router(config::SnapshotRef snapshot)
 
 Router::~Router() = default;
 
+const config::Site* Router::find_site(std::uint32_t listen, std::string_view host) const {
+  if (listen >= tables_->listens.size()) return nullptr;
+  const std::uint32_t site = tables_->listens[listen].find(host);
+  return site == none ? nullptr : &snapshot_->sites[site];
+}
+
 Match Router::find(std::uint32_t listen, std::string_view host, std::string_view path,
                    std::string_view method) const {
   Match match;

@@ -34,6 +34,8 @@ class ScriptedLayer final : public tls::Layer {
   ~ScriptedLayer() override;
 
   tls::ConnectionInfo info() const override;
+  tls::Peer peer() override { return tls::Peer(info()); }
+  const tls::Credentials* credentials() const override { return nullptr; }
   std::string failure_text() const override;
   void dispose() override { delete this; }
 

@@ -88,6 +88,13 @@ struct Log {
   std::string access_file;  // empty: stderr
 };
 
+// Clients that came in clear text are sent to https. Of a site; else of the listener.
+struct RedirectHttps {
+  bool on = false;
+  std::uint16_t status = 308;
+  std::uint16_t port = 443;
+};
+
 struct Listen {
   std::string name;
   std::vector<Endpoint> addresses;  // never Kind::name
@@ -97,6 +104,7 @@ struct Listen {
   bool http1 = true;
   bool http2 = false;
   bool http1_preferred = false;  // by ALPN, where a client offers both
+  RedirectHttps redirect_https;      // for sites that say nothing of it
 };
 
 struct UpstreamServer {
@@ -135,7 +143,27 @@ enum class Variable : std::uint8_t {
   server_name,
   listener,
   request_header,  // {header.NAME}
+  // Of the client's TLS; empty in clear text.
+  tls_version,
+  tls_cipher,
+  tls_sni,
+  tls_alpn,
+  tls_client_verified,  // "true" or "false"
+  // Of the client's certificate; empty without one. `is_of_client_certificate` knows them.
+  tls_client_subject,
+  tls_client_cn,
+  tls_client_issuer,
+  tls_client_serial,
+  tls_client_fingerprint,
+  tls_client_san,
+  tls_client_dns,
+  tls_client_uri,
+  tls_client_email,
+  tls_client_cert,  // as a header field has it (RFC 9440 §2.2)
 };
+constexpr bool is_of_client_certificate(Variable variable) {
+  return variable >= Variable::tls_client_verified && variable <= Variable::tls_client_cert;
+}
 struct TemplatePart {
   std::string literal;
   Variable variable = Variable::none;
@@ -170,10 +198,11 @@ struct Route {
   std::optional<Redirect> redirect;
   HeaderEdits request_headers;
   HeaderEdits response_headers;
-  std::string strip_prefix;   // removed from the path before it is sent
-  std::string add_prefix;     // put before it, after strip_prefix
-  bool preserve_host = true;  // false: Host is the server's own address
-  std::string source;         // "ringside.toml:12", for logs and errors
+  std::string strip_prefix;    // removed from the path before it is sent
+  std::string add_prefix;      // put before it, after strip_prefix
+  bool preserve_host = true;   // false: Host is the server's own address
+  bool redirect_https = true;  // false: served in clear text too, whatever the site says
+  std::string source;          // "ringside.toml:12", for logs and errors
 };
 
 struct Site {
@@ -181,6 +210,8 @@ struct Site {
   std::vector<std::uint32_t> listens;  // indices; empty: every listener
   Timeouts timeouts;                   // client side ones and body_idle count here
   Limits limits;
+  std::optional<RedirectHttps> redirect_https;  // absent: as the listener says
+  std::string hsts;  // value of Strict-Transport-Security; empty: the site does not care
   std::vector<Route> routes;
 };
 

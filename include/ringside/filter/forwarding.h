@@ -12,6 +12,17 @@
 
 namespace ringside::filter {
 
+// What templates may name about the client's TLS. Asked only where one does.
+class TlsFacts {
+ public:
+  // Of a `tls_...` variable; empty: there is nothing to say. Valid as long as the connection. One
+  // line of ASCII, whatever the client sent.
+  virtual std::string_view value(config::Variable variable) = 0;
+
+ protected:
+  ~TlsFacts() = default;
+};
+
 // Everything that a header or a template may name about one request. Views live as long as the
 // exchange.
 struct RequestFacts {
@@ -32,7 +43,24 @@ struct RequestFacts {
   std::string_view listener;
   std::string_view server_name;
   const http::FieldList* request_fields = nullptr;
+  TlsFacts* tls = nullptr;  // null: the client came to us in clear text
 };
+
+// Whether the client speaks TLS, to us or to a trusted proxy before us, whose word counts more than
+// what we see: the first element of X-Forwarded-Proto, or of Forwarded when there is none.
+bool client_is_secure(const RequestFacts& facts, base::Arena& arena);
+
+// Where https has the same request: "https://HOST[:PORT]TARGET". `host` is normalised. Empty: it is
+// none that could stand in a URI without doubt, or missing. nullptr data(): memory exhausted.
+std::string_view https_location(const RequestFacts& facts, std::string_view host,
+                                std::uint16_t port, base::Arena& arena);
+
+// Strict-Transport-Security of a site (RFC 6797 §6.1).
+struct Hsts {
+  std::string_view value;  // empty: not a word of the site's; what the server sends passes
+  bool secure = false;     // the field may be sent (§7.2)
+};
+inline constexpr std::string_view hsts_name = "strict-transport-security";
 
 // The trusted proxies of a Snapshot, compiled. Immutable; shared by all rings.
 class TrustedProxies {
@@ -66,10 +94,10 @@ void write_request_fields(http::HeadWriter& out, const http::RequestHead& head,
                           const config::HeaderEdits& edits, base::Arena& arena);
 
 // As above for a response on its way to the client: hop-by-hop fields dropped, Via appended, edits
-// applied.
+// applied. Where the site has `hsts`, it takes the place of the server's.
 void write_response_fields(http::HeadWriter& out, const http::ResponseHead& head,
                            const RequestFacts& facts, const config::Forwarding& forwarding,
-                           const config::HeaderEdits& edits, base::Arena& arena);
+                           const config::HeaderEdits& edits, const Hsts& hsts);
 
 // Whether a trailer field of a request may go on to the server (RFC 9110 §6.5.1). What a header
 // says about the client in any spelling ("X-Forwarded-For", "X_Forwarded_For") is never taken from

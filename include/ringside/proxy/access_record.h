@@ -38,6 +38,7 @@ struct AccessRecord {
   std::string_view mover;  // what moved most of the bodies (net::Mover); empty: none was relayed
   std::string_view tls_version;  // with the client: "TLSv1.3"; empty: clear text
   std::string_view tls_cipher;
+  std::string_view tls_client;  // subject of its certificate; empty: it showed none
   std::string_view request_id;
   std::string_view listener;
   std::string_view upstream;  // name in the configuration; empty: answered here

@@ -38,6 +38,7 @@ enum class Cause : std::uint8_t {
   no_address,
   not_found,
   not_allowed,
+  misdirected,  // on a connection that was made for another site (421)
   unsupported,
   shutdown,  // ringside is ending
   internal,

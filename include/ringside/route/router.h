@@ -13,7 +13,7 @@ namespace ringside::route {
 struct Match {
   enum class Kind : std::uint8_t {
     found,
-    no_site,             // no site takes that host on that listener: 404 (421 is for TLS)
+    no_site,             // no site takes that host on that listener: 404
     no_route,            // no path matches: 404
     method_not_allowed,  // a path matches, but no method: 405 with `allow`
   };
@@ -36,6 +36,9 @@ class Router {
   ~Router();
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
+
+  // The site that takes a host on a listener; null: none. `host` is normalised.
+  const config::Site* find_site(std::uint32_t listen, std::string_view host) const;
 
   // `host` and `path` are normalised (http::normalise_host, http::normalise_path).
   Match find(std::uint32_t listen, std::string_view host, std::string_view path,

@@ -13,6 +13,7 @@
 #include "ringside/tls/engine.h"
 #include "ringside/tls/handoff.h"
 #include "ringside/tls/layer.h"
+#include "ringside/tls/peer_identity.h"
 #include "ringside/tls/server_context.h"
 
 namespace ringside::tls {
@@ -38,6 +39,10 @@ class Channel final : public Layer {
   bool kernel_opens() const { return handoff_.rx_installed(); }
 
   ConnectionInfo info() const override { return engine_.info(); }
+  Peer peer() override { return Peer(engine_.ssl()); }
+  const Credentials* credentials() const override {
+    return server_context_ == nullptr ? nullptr : &server_context_->credentials();
+  }
   std::string failure_text() const override;
   void dispose() override;
 

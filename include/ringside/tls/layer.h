@@ -8,7 +8,9 @@
 
 #include "ringside/config/snapshot.h"
 #include "ringside/net/record_layer.h"
+#include "ringside/tls/credentials.h"
 #include "ringside/tls/engine.h"
+#include "ringside/tls/peer_identity.h"
 
 namespace ringside::tls {
 
@@ -17,6 +19,10 @@ class Layer : public net::RecordLayer {
  public:
   // What the handshake agreed on; only when it has just been completed.
   virtual ConnectionInfo info() const = 0;
+  // The same for longer, and who the client is. Of a server's layer.
+  virtual Peer peer() = 0;
+  // Those that the client was accepted with. Null: it has none, or is no server's.
+  virtual const Credentials* credentials() const = 0;
   // One line for a log: why it failed.
   virtual std::string failure_text() const = 0;
   // Gives it back to whoever made it.

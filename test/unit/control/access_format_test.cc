@@ -23,6 +23,7 @@ AccessRecord full_record() {
   record.mover = "splice";
   record.tls_version = "TLSv1.3";
   record.tls_cipher = "TLS_AES_128_GCM_SHA256";
+  record.tls_client = "CN=me,O=\"x\"";
   record.spliced_bytes = 1'048'576;
   record.zero_copy_bytes = 4'096;
   record.status = 206;
@@ -122,19 +123,41 @@ TEST(AccessFormatJson, HasEveryField) {
   EXPECT_EQ(line.text("referer"), "http://x.test/");
   EXPECT_EQ(line.text("tls"), "TLSv1.3");
   EXPECT_EQ(line.text("cipher"), "TLS_AES_128_GCM_SHA256");
+  EXPECT_EQ(line.text("tls_client"), "CN=me,O=\"x\"");
   EXPECT_EQ(line.text("listener"), "web");
   EXPECT_EQ(line.text("end"), "client/response_body/reset");
 }
 
 TEST(AccessFormatJson, KeepsItsKeysAndTheirOrder) {
-  const std::vector<std::string> expected = {
-      "time",          "client",          "client_port", "method",
-      "target",        "protocol",        "host",        "status",
-      "request_bytes", "response_bytes",  "body_bytes",  "mover",
-      "spliced_bytes", "zero_copy_bytes", "upstream",    "server",
-      "tries",         "reused",          "connect_ms",  "first_byte_ms",
-      "total_ms",      "request_id",      "user_agent",  "referer",
-      "tls",           "cipher",          "listener",    "end"};
+  const std::vector<std::string> expected = {"time",
+                                             "client",
+                                             "client_port",
+                                             "method",
+                                             "target",
+                                             "protocol",
+                                             "host",
+                                             "status",
+                                             "request_bytes",
+                                             "response_bytes",
+                                             "body_bytes",
+                                             "mover",
+                                             "spliced_bytes",
+                                             "zero_copy_bytes",
+                                             "upstream",
+                                             "server",
+                                             "tries",
+                                             "reused",
+                                             "connect_ms",
+                                             "first_byte_ms",
+                                             "total_ms",
+                                             "request_id",
+                                             "user_agent",
+                                             "referer",
+                                             "tls",
+                                             "cipher",
+                                             "tls_client",
+                                             "listener",
+                                             "end"};
   EXPECT_EQ(Parsed(json_line(full_record())).keys(), expected);
   EXPECT_EQ(Parsed(json_line(AccessRecord{})).keys(), expected);
 }

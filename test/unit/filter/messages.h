@@ -57,7 +57,7 @@ class Exchange {
     EXPECT_EQ(parser.parse(keep(status_line, fields)), http::ParseState::done)
         << parser.fault().reason;
     http::HeadWriter out(arena_, 512);
-    write_response_fields(out, parser.head(), facts, forwarding, edits, arena_);
+    write_response_fields(out, parser.head(), facts, forwarding, edits, hsts);
     return plain(out.finish());
   }
 
@@ -71,6 +71,7 @@ class Exchange {
   RequestFacts facts;
   config::Forwarding forwarding;
   config::HeaderEdits edits;
+  Hsts hsts;
 
  private:
   std::string_view keep(std::string_view first, std::string_view fields) {

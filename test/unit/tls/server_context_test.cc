@@ -291,6 +291,19 @@ TEST_F(TlsServer, NoResumptionAcrossEntries) {
   }
 }
 
+// What stands between the colons.
+Der der_in_field(std::string_view field) {
+  if (field.size() < 6 || !field.starts_with(':') || !field.ends_with(':')) return {};
+  Der der(field.size());
+  const int size =
+      EVP_DecodeBlock(der.data(), reinterpret_cast<const unsigned char*>(field.data() + 1),
+                      static_cast<int>(field.size() - 2));
+  const bool two = field.ends_with("==:");
+  const bool one = field.ends_with("=:");
+  der.resize(size < 0 ? 0 : static_cast<std::size_t>(size) - (two ? 2U : one ? 1U : 0U));
+  return der;
+}
+
 TEST_F(TlsServer, ClientCertificates) {
   add("s", issue({.common_name = "s"}));
   tls.client_ca = folder.chain("ca", {&root});
@@ -300,13 +313,18 @@ TEST_F(TlsServer, ClientCertificates) {
   const auto optional = make();
   const Issued stranger_root = issue({.common_name = "stranger", .authority = true});
   const Issued stranger = issue({.common_name = "me"}, &stranger_root);
-  const Issued me = issue({.common_name = "me", .names = {"DNS:m.test", "IP:10.0.0.1"}}, &root);
+  const Issued me =
+      issue({.common_name = "me",
+             .names = {"DNS:m.test", "IP:10.0.0.1", "URI:spiffe://t/a b\\c", "email:a@b.test"}},
+            &root);
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     Client nobody;
     SSL_CTX_set_max_proto_version(nobody.context(), version);
     EXPECT_EQ(meet(*required, nobody).server, "peer did not return a certificate");
     EXPECT_TRUE(meet(*optional, nobody).done);
-    EXPECT_FALSE(peer_identity(last_server.get()));
+    EXPECT_FALSE(Peer(last_server.get()).verified());
+    EXPECT_EQ(Peer(last_server.get()).identity(), nullptr);
+    EXPECT_EQ(Peer(last_server.get()).certificate_field(), "");
     Client wrong;
     SSL_CTX_set_max_proto_version(wrong.context(), version);
     wrong.use(stranger);
@@ -316,19 +334,49 @@ TEST_F(TlsServer, ClientCertificates) {
     SSL_CTX_set_max_proto_version(right.context(), version);
     right.use(me);
     EXPECT_TRUE(meet(*optional, right).done);
-    EXPECT_TRUE(peer_identity(last_server.get()));
+    EXPECT_TRUE(Peer(last_server.get()).verified());
     ASSERT_TRUE(meet(*required, right).done);
     ASSERT_EQ(sk_X509_NAME_num(SSL_get_client_CA_list(last_client.get())), 1);
-    const auto identity = peer_identity(last_server.get(), WithPem::yes);
-    ASSERT_TRUE(identity);
+    Peer peer(last_server.get());
+    // As when the kernel takes over.
+    last_server.reset();
+    const PeerIdentity* identity = peer.identity();
+    ASSERT_NE(identity, nullptr);
     EXPECT_EQ(identity->subject, "CN=me");
+    EXPECT_EQ(identity->common_name, "me");
     EXPECT_EQ(identity->issuer, "CN=root");
-    EXPECT_EQ(identity->names, (std::vector<std::string>{"DNS:m.test", "IP:10.0.0.1"}));
+    EXPECT_EQ(identity->names,
+              "DNS:m.test, IP:10.0.0.1, URI:spiffe://t/a\\20b\\5Cc, email:a@b.test");
+    EXPECT_EQ(identity->dns, "m.test");
+    EXPECT_EQ(identity->uri, "spiffe://t/a\\20b\\5Cc");
+    EXPECT_EQ(identity->email, "a@b.test");
     EXPECT_EQ(identity->fingerprint.size(), 64U);
     EXPECT_FALSE(identity->serial.empty());
-    EXPECT_EQ(identity->pem, pem_of(me.certificate.get()));
-    EXPECT_EQ(peer_identity(last_server.get())->pem, "");
+    EXPECT_EQ(peer.identity(), identity);
+    EXPECT_EQ(der_in_field(peer.certificate_field()), der_of(me.certificate.get()));
   }
+}
+
+TEST_F(TlsServer, ThePeerRemembersWhatWasAgreedOn) {
+  add("s", issue({.common_name = "s"}));
+  const auto server = make();
+  Client client;
+  SSL_CTX_set_max_proto_version(client.context(), TLS1_2_VERSION);
+  ASSERT_TRUE(meet(*server, client, "WWW.A.test.").done);
+  const Peer peer(last_server.get());
+  EXPECT_EQ(peer.version(), "TLSv1.2");
+  EXPECT_TRUE(peer.cipher().starts_with("ECDHE-"));
+  EXPECT_EQ(peer.server_name(), "www.a.test");
+  EXPECT_TRUE(peer.names_host());
+  EXPECT_EQ(peer.alpn(), "");
+  ASSERT_TRUE(meet(*server, client, "a\r\nx: y").done);
+  EXPECT_FALSE(Peer(last_server.get()).names_host());
+  Client newer;
+  ASSERT_TRUE(meet(*server, newer).done);
+  const Peer nameless(last_server.get());
+  EXPECT_EQ(nameless.version(), "TLSv1.3");
+  EXPECT_EQ(nameless.server_name(), "");
+  EXPECT_FALSE(nameless.names_host());
 }
 
 TEST_F(TlsServer, TheIdentityIsKnownInAResumedSession) {
@@ -344,7 +392,9 @@ TEST_F(TlsServer, TheIdentityIsKnownInAResumedSession) {
   const SessionPtr ticket = client.take_ticket();
   ASSERT_TRUE(meet(*server, client, {}, ticket.get()).done);
   ASSERT_TRUE(resumed());
-  EXPECT_EQ(peer_identity(last_server.get()).value().subject, "CN=me");
+  Peer peer(last_server.get());
+  ASSERT_NE(peer.identity(), nullptr);
+  EXPECT_EQ(peer.identity()->subject, "CN=me");
 }
 
 TEST_F(TlsServer, StaplesGoWithTheirCertificate) {
