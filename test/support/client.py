@@ -20,7 +20,8 @@ class Client:
                  tls: ssl.SSLContext | None = modes.DEFAULT, server_name: str = 'a.test'):
         """`source`: the address to come from. `receive_bytes`: how much the kernel takes unread.
 
-        With TLS, the handshake runs with the first byte that is sent or read; where it fails, `ended` is 'reset'.
+        With TLS, the handshake runs with the first byte that is sent or read; where it fails, `ended` is 'reset'. It
+        asks for no name when `server_name` is empty.
         """
         self.sock: socket.socket | TlsSocket = socket.socket(socket.AF_UNIX if unix_path else socket.AF_INET)
         if receive_bytes:

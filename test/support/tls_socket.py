@@ -21,7 +21,7 @@ class TlsSocket:
         self._sock = sock
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=server_side,
-                                     server_hostname=server_name)
+                                     server_hostname=server_name or None)
         self._state = threading.Lock()  # of the session, never held while the socket may block
         self._sending = threading.Lock()  # keeps records in their order
         self._starting = threading.Lock()
