@@ -102,9 +102,15 @@ class Exchange final : private upstream::ResponseHandler,
   bool client_keeps(bool server_keeps) const;
 
   // exchange_https.cc
+  const config::RedirectHttps& redirect_rule() const {
+    return site_->redirect_https ? *site_->redirect_https
+                                 : snapshot().listens[client_facts_.listen].redirect_https;
+  }
   bool send_to_https(const route::Match& match, std::string_view host);
   bool misdirected(std::string_view host);
-  filter::Hsts hsts();
+  bool has_hsts() const { return site_ != nullptr && !site_->hsts.empty(); }
+  filter::Hsts hsts() { return has_hsts() ? hsts_of_site() : filter::Hsts{}; }
+  filter::Hsts hsts_of_site();
 
   // local_response.cc
   void respond(const config::Respond& answer);
@@ -113,6 +119,7 @@ class Exchange final : private upstream::ResponseHandler,
   void send_local(std::uint16_t status, std::string_view body, std::string_view type,
                   const config::Respond* answer, std::string_view extra_name,
                   std::string_view extra_value);
+  void write_hsts(http::HeadWriter& out, const config::Respond* answer);
   void discard_request();
 
   // exchange_pace.cc

@@ -11,10 +11,8 @@ using base::Origin;
 
 // False: the request is served here.
 bool Exchange::send_to_https(const route::Match& match, std::string_view host) {
-  const config::RedirectHttps& wanted =
-      site_->redirect_https ? *site_->redirect_https
-                            : snapshot().listens[client_facts_.listen].redirect_https;
-  if (!wanted.on || (match.route != nullptr && !match.route->redirect_https)) return false;
+  const config::RedirectHttps& wanted = redirect_rule();
+  if (match.route != nullptr && !match.route->redirect_https) return false;
   if (filter::client_is_secure(facts_, arena_)) return false;
   std::string_view location = filter::https_location(facts_, host, wanted.port, arena_);
   if (location.data() == nullptr) {
@@ -29,8 +27,7 @@ bool Exchange::send_to_https(const route::Match& match, std::string_view host) {
   return true;
 }
 
-filter::Hsts Exchange::hsts() {
-  if (site_ == nullptr || site_->hsts.empty()) return {};
+filter::Hsts Exchange::hsts_of_site() {
   return {.value = site_->hsts, .secure = filter::client_is_secure(facts_, arena_)};
 }
 

@@ -96,8 +96,8 @@ bool Exchange::admit(http::RequestHead& head) {
   route::Match match =
       runtime_.runtime->router.find(client_facts_.listen, host, normal_path_, head.method_text);
   site_ = match.site;
-  if (misdirected(host)) return false;
-  if (site_ != nullptr && send_to_https(match, host)) return false;
+  if (client_facts_.secure && misdirected(host)) return false;
+  if (site_ != nullptr && redirect_rule().on && send_to_https(match, host)) return false;
   switch (match.kind) {
     case route::Match::Kind::found:
       route_ = match.route;

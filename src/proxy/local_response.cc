@@ -122,6 +122,13 @@ void Exchange::discard_request() {
   if (!linger_) client_.want_body();
 }
 
+// That of a `respond` route goes before the site's.
+void Exchange::write_hsts(http::HeadWriter& out, const config::Respond* answer) {
+  const filter::Hsts field = hsts_of_site();
+  if (!field.secure || has_field(answer, filter::hsts_name)) return;
+  out.field("Strict-Transport-Security", field.value);
+}
+
 void Exchange::send_local(std::uint16_t status, std::string_view body, std::string_view type,
                           const config::Respond* answer, std::string_view extra_name,
                           std::string_view extra_value) {
@@ -138,10 +145,7 @@ void Exchange::send_local(std::uint16_t status, std::string_view body, std::stri
       writer.field(name, value);
   }
   if (!body.empty() && !has_field(answer, "content-type")) writer.field("Content-Type", type);
-  if (const filter::Hsts hsts_field = hsts();
-      hsts_field.secure && !has_field(answer, filter::hsts_name)) {
-    writer.field("Strict-Transport-Security", hsts_field.value);
-  }
+  if (has_hsts()) write_hsts(writer, answer);
   if (!extra_name.empty()) writer.field(extra_name, extra_value);
   if (!facts_.request_id.empty()) writer.field("X-Request-Id", facts_.request_id);
   bool none = bodiless(status) || (head_ != nullptr && head_->method == http::Method::head);
