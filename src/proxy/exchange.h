@@ -79,6 +79,7 @@ class Exchange final : private upstream::ResponseHandler,
  private:
   // exchange_request.cc
   bool admit(http::RequestHead& head);
+  bool nothing_here();
   void route(http::RequestHead& head);
   void find_facts(http::RequestHead& head);
   void start_upstream();

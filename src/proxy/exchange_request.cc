@@ -97,7 +97,8 @@ bool Exchange::admit(http::RequestHead& head) {
       runtime_.runtime->router.find(client_facts_.listen, host, normal_path_, head.method_text);
   site_ = match.site;
   if (client_facts_.secure && misdirected(host)) return false;
-  if (site_ != nullptr && redirect_rule().on && send_to_https(match, host)) return false;
+  if (site_ == nullptr) return nothing_here();
+  if (redirect_rule().on && send_to_https(match, host)) return false;
   switch (match.kind) {
     case route::Match::Kind::found:
       route_ = match.route;
@@ -108,8 +109,7 @@ bool Exchange::admit(http::RequestHead& head) {
                  match.allow);
       return false;
     default:
-      refuse(404, "Nothing is served here.", {Origin::client, Stage::route, Cause::not_found});
-      return false;
+      return nothing_here();
   }
   std::uint64_t body_max = site_->limits.body_bytes_max;
   if (body_max != 0 && head.framing.kind == http::Framing::Kind::length &&
@@ -119,6 +119,11 @@ bool Exchange::admit(http::RequestHead& head) {
     return false;
   }
   return true;
+}
+
+bool Exchange::nothing_here() {
+  refuse(404, "Nothing is served here.", {Origin::client, Stage::route, Cause::not_found});
+  return false;
 }
 
 void Exchange::route(http::RequestHead&) {
