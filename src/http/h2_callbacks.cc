@@ -119,7 +119,7 @@ int H2Callbacks::on_header(nghttp2_session* session, const nghttp2_frame* frame,
   H2Connection& to = connection(user);
   to.block_bytes_ += name_bytes + value_bytes + 32;
   if (to.block_bytes_ > bomb_factor * to.limits_.head.head_bytes_max) {
-    to.note_abuse();
+    to.note_abuse("a header list that unfolds beyond all limits");
     return NGHTTP2_ERR_PAUSE;
   }
   H2Stream* stream = stream_of(session, frame->hd.stream_id);
@@ -144,7 +144,7 @@ int H2Callbacks::on_frame(nghttp2_session* session, const nghttp2_frame* frame, 
       if (stream != nullptr && ends_stream(frame->hd)) request_complete(to, *stream, nullptr);
       break;
     case NGHTTP2_RST_STREAM:
-      if (!to.resets_.take(to.now_ms_)) to.note_abuse();
+      if (!to.resets_.take(to.now_ms_)) to.note_abuse("too many requests taken back");
       break;
     default:
       break;
@@ -233,7 +233,12 @@ int H2Callbacks::on_frame_sent(nghttp2_session* session, const nghttp2_frame* fr
     case NGHTTP2_RST_STREAM:
       to.checks_->history.reset(frame->hd.stream_id);
       if (clients_fault(frame->rst_stream.error_code) && !to.resets_.take(to.now_ms_))
-        to.note_abuse();
+        to.note_abuse("too many requests that had to be reset");
+      return 0;
+    case NGHTTP2_GOAWAY:
+      // nghttp2 may have ended it by itself.
+      if (frame->goaway.error_code != NGHTTP2_NO_ERROR && to.failure_.empty())
+        to.failure_ = nghttp2_http2_strerror(frame->goaway.error_code);
       return 0;
     case NGHTTP2_DATA:
       to.idle_frames_.give_back(2);

@@ -25,7 +25,6 @@ bool is_idle(const detail::H2FrameWalk& frame) {
     case NGHTTP2_DATA:
       return frame.length() == 0 && (frame.flags() & NGHTTP2_FLAG_END_STREAM) == 0;
     case NGHTTP2_HEADERS:
-    case NGHTTP2_CONTINUATION:
       return false;
     case NGHTTP2_SETTINGS:
     case NGHTTP2_PING:
@@ -135,8 +134,11 @@ bool H2Connection::start() {
              static_cast<std::int32_t>(limits_.connection_window_bytes)) == 0;
 }
 
-bool H2Connection::give_up(H2Code code) {
-  if (!ended_) nghttp2_session_terminate_session(session_, static_cast<std::uint32_t>(code));
+bool H2Connection::give_up(H2Code code, std::string_view why) {
+  if (!ended_) {
+    nghttp2_session_terminate_session(session_, static_cast<std::uint32_t>(code));
+    failure_ = why;
+  }
   ended_ = true;
   return false;
 }
@@ -146,20 +148,22 @@ bool H2Connection::give_up(H2Code code) {
 bool H2Connection::check_header() {
   using Fate = detail::H2StreamHistory::Fate;
   if (is_idle(checks_->walk) && !idle_frames_.take(now_ms_))
-    return give_up(H2Code::enhance_your_calm);
+    return give_up(H2Code::enhance_your_calm, "too many frames that bring nothing");
   const std::uint8_t type = checks_->walk.type();
   if (type != NGHTTP2_HEADERS && type != NGHTTP2_DATA) return true;
   const std::int32_t id = checks_->walk.stream();
   const Fate fate = checks_->history.of(id);
   if (fate != Fate::skipped && fate != Fate::ended) return true;
-  return give_up(fate == Fate::skipped ? H2Code::protocol_error : H2Code::stream_closed);
+  if (fate == Fate::skipped)
+    return give_up(H2Code::protocol_error, "a stream number that is too low");
+  return give_up(H2Code::stream_closed, "a frame for a stream that is over");
 }
 
 bool H2Connection::receive(std::string_view bytes, std::uint64_t now_ms) {
   now_ms_ = now_ms;
   while (!bytes.empty() && !ended_) {
     const detail::H2FrameWalk::Step step = checks_->walk.next(bytes);
-    if (step.malformed) return give_up(H2Code::protocol_error);
+    if (step.malformed) return give_up(H2Code::protocol_error, "a malformed PRIORITY frame");
     if (step.header && !check_header()) return false;
     if (!receive_part(bytes.substr(0, step.bytes))) return false;
     bytes.remove_prefix(step.bytes);
@@ -175,11 +179,12 @@ bool H2Connection::receive_part(std::string_view bytes) {
     switch (taken) {
       case NGHTTP2_ERR_NOMEM:
       case NGHTTP2_ERR_CALLBACK_FAILURE:
-        return give_up(H2Code::internal_error);
+        return give_up(H2Code::internal_error, {});
       case NGHTTP2_ERR_FLOODED:
-        return give_up(H2Code::enhance_your_calm);
+        return give_up(H2Code::enhance_your_calm, "too many frames that want an answer");
       default:
-        if (taken < 0) return give_up(H2Code::protocol_error);
+        if (taken < 0)
+          return give_up(H2Code::protocol_error, nghttp2_strerror(static_cast<int>(taken)));
     }
     bytes.remove_prefix(static_cast<std::size_t>(taken));
   }

@@ -1,6 +1,7 @@
 #include "h2_client.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace ringside::proxy {
@@ -131,9 +132,17 @@ void H2Client::lose_all(const Error& error) {
   });
 }
 
+void H2Client::log_failure() {
+  if (frames_.failure().empty()) return;
+  context_.logger.log(
+      base::LogLevel::info, "http2",
+      "client " + std::string(transport_.facts().address) + ": " + std::string(frames_.failure()));
+}
+
 // The client's fault: what was said of it still leaves.
 void H2Client::finish() {
   over_ = true;
+  log_failure();
   lose_all({ErrorCode::bad_message});
   schedule();
   set_timer();
@@ -196,6 +205,7 @@ void H2Client::send_frames() {
   }
   if (more || over_) return;
   over_ = true;
+  log_failure();
   lose_all({ErrorCode::bad_message});
 }
 
@@ -275,7 +285,7 @@ void H2Client::on_timeout() {
     case Awaited::lingering:
       return close(false);
     case Awaited::head:
-      frames_.end(H2Code::enhance_your_calm);
+      frames_.end(H2Code::enhance_your_calm, "a head that did not come to its end in time");
       return finish();
     case Awaited::request:
       if (const base::Millis left = idle_time_.go_on(); left != 0) {

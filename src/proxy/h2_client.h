@@ -76,6 +76,7 @@ class H2Client final : public net::StreamHandler, private http::H2Handler, priva
   void on_unreadable();
   void lose_all(const base::Error& error);
   void finish();
+  void log_failure();
   void linger();
   void close(bool reset);
   void end_if_over();

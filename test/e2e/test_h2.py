@@ -339,6 +339,47 @@ class Defence(H2Test):
         self.assertTrue(client.wait(lambda: client.end_code() is not None), 'it may go on for ever')
         self.assertEqual(client.end_code(), h2.ENHANCE_YOUR_CALM)
 
+    def test_a_head_in_endless_pieces(self) -> None:
+        ringside, _ = self.start_both()
+        client = self.connect(ringside)
+        client.send(h2.frame(h2.HEADERS, h2.END_STREAM, 1, h2.block(h2.request())))
+        for _ in range(2000):
+            if client.ended:
+                break
+            client.send(h2.frame(h2.CONTINUATION, 0, 1) * 10)
+        self.assertTrue(client.wait(lambda: client.end_code() is not None), 'it may go on for ever')
+        self.assertNotEqual(client.end_code(), h2.NO_ERROR)
+
+    def test_the_log_says_why_a_connection_was_ended(self) -> None:
+        ringside, _ = self.start_both()
+        for flood, reason in ((h2.frame(h2.PING, 0, 0, b'12345678') * 5000, 'too many frames that bring nothing'),
+                              (h2.frame(h2.PING, 0, 1, b'12345678'), 'PROTOCOL_ERROR')):
+            client = self.connect(ringside)
+            client.send(flood)
+            self.assertTrue(client.wait(lambda c=client: c.end_code() is not None))
+            self.assertTrue(ringside.wait_for_log(f'client 127.0.0.1: {reason}'), ringside.log())
+
+    def test_windows_that_stay_closed(self) -> None:
+        size = MIB
+        grace = int(500 * upstream.slowdown())
+        ringside, _ = self.start_both(f'HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n'.encode() + bytes(size),
+                                      limits='body_rate = "100KiB/s"', timeouts=f'body_grace = "{grace}ms"')
+        closed = self.connect(ringside, h2.setting(h2.INITIAL_WINDOW, 0))
+        closed.ask(1, h2.request())
+        trickle = self.connect(ringside, h2.setting(h2.INITIAL_WINDOW, 1))
+        trickle.ask(1, h2.request())
+        self.assertTrue(closed.wait(lambda: closed.reset_code(1) is not None))
+        while trickle.reset_code(1) is None:  # a byte for each window, as fast as it goes
+            before = len(trickle.data(1))
+            trickle.open(1, 1)
+            self.assertTrue(trickle.wait(
+                lambda b=before: len(trickle.data(1)) > b or trickle.reset_code(1) is not None))
+            if len(trickle.data(1)) > 100_000:
+                self.fail('it is as fast as it must be')
+        self.assertEqual(closed.data(1), b'')
+        ends = [record['end'] for record in ringside.access_records(2)]
+        self.assertEqual(ends, ['client/response_body/too_slow'] * 2)
+
     def test_more_streams_than_allowed_are_refused(self) -> None:
         hold = threading.Event()
         self.addCleanup(hold.set)

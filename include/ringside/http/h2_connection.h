@@ -176,6 +176,8 @@ class H2Connection {
   bool in_head() const { return in_head_; }
   // We ended it for the client's fault, with a GOAWAY.
   bool ended() const { return ended_; }
+  // One line for a log: what the client did that ended it. Empty: it is no fault of the client's.
+  std::string_view failure() const { return failure_; }
 
   // ---- responses. False: no memory.
 
@@ -203,7 +205,7 @@ class H2Connection {
   // ---- the end
 
   // The client has done what it must not, or not done what it must: a GOAWAY, and nothing else.
-  void end(H2Code code) { give_up(code); }
+  void end(H2Code code, std::string_view why) { give_up(code, why); }
   // Tells that soon no request will be taken any more (RFC 9113 §6.8).
   void announce_end();
   // No new request is taken; those that were are finished.
@@ -213,8 +215,8 @@ class H2Connection {
   friend struct detail::H2Callbacks;
   bool receive_part(std::string_view bytes);
   bool check_header();
-  bool give_up(H2Code code);
-  void note_abuse() { give_up(H2Code::enhance_your_calm); }
+  bool give_up(H2Code code, std::string_view why);
+  void note_abuse(std::string_view what) { give_up(H2Code::enhance_your_calm, what); }
 
   H2Shared& shared_;
   H2Handler& handler_;
@@ -228,6 +230,7 @@ class H2Connection {
   H2Allowance resets_;
   // Frames that ask for an answer, or for nothing. What we send makes up for those that let us.
   H2Allowance idle_frames_;
+  std::string_view failure_;  // a literal, or nghttp2's
   bool in_head_ = false;
   bool ended_ = false;
 };

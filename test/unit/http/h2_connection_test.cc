@@ -339,6 +339,32 @@ TEST(H2Connection, FramesThatDoNothingAreBounded) {
   }
 }
 
+// Debian's nghttp2 1.52 takes eight; older ones take any number.
+TEST(H2Connection, ContinuationsOfOneHeadAreBounded) {
+  H2Recorder peer;
+  ASSERT_TRUE(peer.greet());
+  ASSERT_TRUE(peer.receive(h2_frame(1, h2_end_stream, 1, h2_fields(h2_request("GET", "/")))));
+  const std::string empty = h2_frame(9, 0, 1, "");
+  EXPECT_LE(rounds_until_the_end(peer, 10'000, [&](int) { return empty; }), 4096);
+  EXPECT_NE(end_code(peer.take_frames()), 0U);
+  EXPECT_FALSE(peer.connection.failure().empty());
+}
+
+// The same spread over many heads, each with as many as one may have.
+TEST(H2Connection, ContinuationsOfManyHeadsAreBounded) {
+  H2Recorder peer;
+  ASSERT_TRUE(peer.greet());
+  const int rounds = rounds_until_the_end(peer, 10'000, [&](int i) {
+    const auto id = static_cast<std::uint32_t>(2 * i + 1);
+    const std::string empty = h2_frame(9, 0, id, "");
+    const std::string head = h2_frame(1, h2_end_stream, id, h2_fields(h2_request("GET", "/")));
+    return head + empty + empty + empty + h2_frame(9, h2_end_headers, id, "");
+  });
+  EXPECT_EQ(rounds, 1024);
+  EXPECT_EQ(end_code(peer.take_frames()), 11U);
+  EXPECT_EQ(peer.connection.failure(), "too many frames that bring nothing");
+}
+
 TEST(H2Connection, TheAllowanceComesBackWithTime) {
   H2Allowance allowance(2, 1);
   EXPECT_TRUE(allowance.take(5000));
