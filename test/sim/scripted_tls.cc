@@ -192,8 +192,7 @@ bool ScriptedLayer::hand_over_receiving(net::SysPort& sys, int fd) {
   return kernel_opens_;
 }
 
-net::RecordLayer::Control ScriptedLayer::on_control(net::SysPort&, int,
-                                                      std::size_t count) {
+net::RecordLayer::Control ScriptedLayer::on_control(net::SysPort&, int, std::size_t count) {
   using Kind = tls::ControlRecord::Kind;
   const auto bytes = control_.bytes(count);
   const tls::ControlRecord record = parser_.read(control_.type().value_or(23), bytes);

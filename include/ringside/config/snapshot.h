@@ -104,7 +104,7 @@ struct Listen {
   bool http1 = true;
   bool http2 = false;
   bool http1_preferred = false;  // by ALPN, where a client offers both
-  RedirectHttps redirect_https;      // for sites that say nothing of it
+  RedirectHttps redirect_https;  // for sites that say nothing of it
 };
 
 struct UpstreamServer {
