@@ -165,8 +165,8 @@ void Stream::on_buffers_available() {
 // ---- receiving through a pipe
 
 bool Stream::may_splice() {
-  if (opens_records() || !singly() || splice_off_ || streak_bytes_ < context_.splice_streak_min)
-    return false;
+  if (opens_records() || !singly() || splice_off_ || splice_paused_) return false;
+  if (streak_bytes_ < context_.splice_streak_min) return false;
   // A body without a known end has more bytes than any limit, `splice_never` included.
   return context_.splice_bytes_min != StreamContext::splice_never &&
          handler_->opaque_bytes() >= context_.splice_bytes_min;
@@ -210,6 +210,10 @@ void Stream::splice_in(std::uint64_t bytes_max) {
   auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes_max, pipe_->ends.capacity));
   int moved = context_.sys.splice_in(fd_, pipe_->ends.write_fd, bytes);
   if (moved == -EINVAL && layer_ != nullptr) return arm_control();
+  if (moved == -EAGAIN && layer_ != nullptr) {
+    splice_paused_ = true;  // a record that is not whole yet: a poll would say the same again
+    return arm_receive();
+  }
   if (moved == -EINVAL || moved == -EAGAIN) {
     splice_off_ = true;  // it cannot, or says that nothing is there though the poll said otherwise
     return arm_receive();
@@ -250,7 +254,10 @@ void Stream::deliver(const Completion& completion, bool large) {
 void Stream::received(const Completion& completion) {
   if (!completion.more()) receive_ = Receive::off;
   more_to_read_ = completion.more_to_read();
-  if (completion.result > 0) note_received(static_cast<std::uint32_t>(completion.result));
+  if (completion.result > 0) {
+    splice_paused_ = false;
+    note_received(static_cast<std::uint32_t>(completion.result));
+  }
   if (std::exchange(once_, false) && completion.result <= 0) parked_ = false;
   bool unasked = releasing_;
   bool large = armed_large_;

@@ -326,7 +326,8 @@ class Stream final : public ring::Completer,
   bool more_to_read_ = false;   // by what the last receive said
   bool polling_in_ = false;     // the receive that is armed is a poll before a splice
   bool polling_out_ = false;
-  bool splice_off_ = false;  // this socket cannot
+  bool splice_off_ = false;     // this socket cannot
+  bool splice_paused_ = false;  // until something was received
   bool ended_ = false;
   bool sending_ = false;
   bool send_failed_ = false;

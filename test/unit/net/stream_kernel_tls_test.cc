@@ -351,6 +351,19 @@ TEST_F(KernelSpliceTest, a_record_that_is_no_data_is_not_spliced) {
   EXPECT_EQ(handler_.news(), (News{"piped 4"}));
 }
 
+// A poll tells of the first bytes of a record, and a splice wants all of it.
+TEST_F(KernelSpliceTest, half_a_record_is_awaited_by_a_receive) {
+  await_splice();
+  for (int i = 0; i < 2; ++i) {
+    sys_.splice_errno[fd_] = EAGAIN;
+    ready();
+    EXPECT_FALSE(machine_.waits(IORING_OP_POLL_ADD, fd_)) << "it spins";
+    machine_.arrive(fd_, "whole");
+    EXPECT_EQ(handler_.news(), (News{"received whole"}));
+    EXPECT_TRUE(machine_.waits(IORING_OP_POLL_ADD, fd_)) << "splicing goes on";
+  }
+}
+
 // ---- records that are no data
 
 TEST_F(KernelTlsTest, a_control_record_is_received_by_itself) {
