@@ -1,0 +1,114 @@
+"""Clients with TLS libraries that are neither OpenSSL nor GnuTLS: Chromium (BoringSSL) and Go."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+from support import testcase
+from support.limits import limit
+
+PAGE = (b'<!doctype html><html><head><title>over TLS</title></head><body><p id="said"></p><script>'
+        b'fetch("/more").then(r => r.text()).then(t => document.getElementById("said").textContent = "said " + t.length)'
+        b'</script></body></html>')
+MORE = 200_000
+
+
+def answer(connection, request) -> None:
+    """A page, and a body of many records that its script asks for."""
+    body, kind = (b'm' * MORE, 'text/plain') if request.target == '/more' else (PAGE, 'text/html')
+    connection.send(f'HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n'.encode() + body)
+
+
+class ClientsTest(testcase.AuthorityTest):
+    """A listener with a certificate of the CA."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.ringside, self.server = self.start_pair(
+            answer, tls=f'certificates = [{{ {self.authority.issue("main").toml()} }}]\n')
+
+
+class Chromium(ClientsTest):
+    """It trusts what its user's certificate store has."""
+
+    def trust(self, home: str) -> None:
+        """A store with the CA."""
+        store = pathlib.Path(home) / '.pki' / 'nssdb'
+        store.mkdir(parents=True)
+        for options in (['-N', '--empty-password'], ['-A', '-n', 'test', '-t', 'C,,', '-i', str(self.authority.ca)]):
+            subprocess.run([self.need_program('certutil'), '-d', f'sql:{store}', *options], check=True, timeout=60,
+                           stdin=subprocess.DEVNULL, capture_output=True)
+
+    def load(self, trusted: bool) -> tuple[str, str]:
+        """The page as it is in the end, and what Chromium said."""
+        with tempfile.TemporaryDirectory(prefix='ringside-chromium-') as home:
+            if trusted:
+                self.trust(home)
+            done = subprocess.run(
+                [self.need_program('chromium'), '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic',
+                 '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync',
+                 '--disable-dev-shm-usage', f'--user-data-dir={home}/profile', '--virtual-time-budget=15000',
+                 '--host-resolver-rules=MAP a.test 127.0.0.1', '--timeout=60000', '--dump-dom',
+                 self.ringside.url('/page', scheme='https', host='a.test')],
+                check=False, capture_output=True, text=True, timeout=120,
+                env={'HOME': home, 'PATH': '/usr/bin:/bin', 'XDG_RUNTIME_DIR': home})
+        return done.stdout, done.stderr[-2000:]
+
+    @limit(150)
+    def test_a_page(self) -> None:
+        page, said = self.load(trusted=True)
+        self.assertIn(f'<p id="said">said {MORE}</p>', page, said)
+        self.assertLessEqual({'/page', '/more'}, {request.target for request in self.server.requests})
+
+    @limit(150)
+    def test_an_authority_that_it_does_not_know(self) -> None:
+        page, said = self.load(trusted=False)
+        self.assertNotIn('over TLS', page, said)
+        self.assertEqual(self.server.requests, [])
+
+
+class Go(ClientsTest):
+    """crypto/tls, as half of the world's services have it."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.program = self.folder / 'go_client'
+        source = pathlib.Path(__file__).resolve().parents[1] / 'support' / 'go_client' / 'main.go'
+        copy = self.folder / 'main.go'  # away from whatever the folders above say about modules
+        shutil.copy(source, copy)
+        done = subprocess.run(
+            [self.need_program('go'), 'build', '-o', str(self.program), str(copy)], check=False, timeout=240,
+            cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            env={**os.environ, 'HOME': os.environ.get('HOME') or str(self.folder), 'CGO_ENABLED': '0',
+                 'GO111MODULE': 'off', 'GOFLAGS': '', 'GOTOOLCHAIN': 'local', 'GOPROXY': 'off'})
+        self.assertEqual(done.returncode, 0, done.stdout.decode(errors='backslashreplace'))
+
+    def run_client(self, *options: str, ca: pathlib.Path | None = None) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [str(self.program), '-ca', str(ca or self.authority.ca), '-name', 'a.test', *options,
+             self.ringside.url('/more', scheme='https')],
+            check=False, timeout=100, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            env={**os.environ, 'no_proxy': '*', 'NO_PROXY': '*'})
+
+    @limit(300)
+    def test_both_versions_with_sessions_that_are_resumed(self) -> None:
+        times = 3
+        for options, version in (([], 'TLSv1.3'), (['-tls12'], 'TLSv1.2')):
+            done = self.run_client('-times', str(times), *options)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found = [json.loads(line) for line in done.stdout.splitlines()]
+            self.assertEqual([one.pop('body') == 'm' * MORE for one in found], [True] * times)
+            self.assertEqual(found, [{'status': 200, 'protocol': 'HTTP/1.1', 'version': version,
+                                      'resumed': number > 0, 'alpn': 'http/1.1'} for number in range(times)])
+        self.assertEqual(len(self.server.requests), 2 * times)
+
+    @limit(300)
+    def test_an_authority_that_it_does_not_know(self) -> None:
+        stranger = type(self.authority)(self.folder / 'other')
+        done = self.run_client(ca=stranger.ca)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn('certificate signed by unknown authority', done.stderr)
+        self.assertEqual(self.server.requests, [])
