@@ -27,9 +27,13 @@ void ClientTransport::note_security() {
 }
 
 void ClientTransport::log_insecure() {
+  log_tls(tls_->failure_text());
+}
+
+void ClientTransport::log_tls(const std::string& why) {
   find_address();
   context_.logger.log(base::LogLevel::info, "tls",
-                      "client " + std::string(facts_.address) + ": " + tls_->failure_text());
+                      "client " + std::string(facts_.address) + ": " + why);
 }
 
 void ClientTransport::read_address() {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "ringside/net/stream.h"
@@ -44,6 +45,7 @@ class ClientTransport {
   ~ClientTransport() = default;
   // False when the ring has no place, or there is no memory for the TLS that the listener speaks.
   bool adopt_socket(int fd, AddressPlace place);
+  void log_tls(const std::string& why);
   // The handshake is done.
   void note_security();
   // What the client chose of the listener's protocols; empty: it did not say.

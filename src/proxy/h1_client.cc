@@ -17,10 +17,7 @@ H1Client::H1Client(Context& context, std::uint32_t listen)
 bool H1Client::adopt(int fd, AddressPlace place) {
   if (!adopt_socket(fd, std::move(place))) return false;
   arm(timeouts().client_header_ms);
-  if (tls_ == nullptr)
-    stream_.receive_once();
-  else
-    stream_.resume();
+  tls_ == nullptr ? stream_.receive_once() : stream_.resume();
   return true;
 }
 
@@ -215,6 +212,7 @@ void H1Client::idle_timeout() {
     stream_.rest();
     return arm(left);
   }
+  if (handshaking() && !lingering_) log_tls("handshake: not over in time");
   // A request that is on its way now would make the kernel reset the connection, and what the
   // client has not got yet would be lost.
   if (lingering_ || bytes_delivered() == stream_.bytes_sent()) return close(false);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string_view>
 
 #include "ringside/base/intrusive_list.h"
@@ -104,6 +103,7 @@ class H1Client final : private net::StreamHandler,
   // What the first bytes are.
   bool decide();
   void become_h2();
+  bool handshaking() const { return tls_ != nullptr && facts_.tls == nullptr; }
   void close(bool reset);
   void linger();
   void end_lingering();
