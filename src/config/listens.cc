@@ -60,6 +60,23 @@ void read_listen_redirect(Section& section, Listen& listen) {
   }
 }
 
+// The kernel counts in retransmissions of its SYN-ACK, after 1, 3, 7 and 15 seconds. By default it
+// makes one more, and who is silent until then is dropped rather than accepted.
+constexpr Millis defer_accept_ms_max = 15'000;
+
+void read_defer_accept(Section& section, Listen& listen) {
+  read_duration(section, "defer_accept", listen.defer_accept_ms, 1000, Zero::allowed);
+  if (listen.defer_accept_ms == 0) return;
+  const auto value = section.take("defer_accept");
+  if (listen.defer_accept_ms > defer_accept_ms_max || listen.defer_accept_ms % 1000 != 0) {
+    value->complain("must be whole seconds, at most \"15s\"");
+  } else if (std::ranges::all_of(listen.addresses, [](const Endpoint& endpoint) {
+               return endpoint.kind == Endpoint::Kind::unix_socket;
+             })) {
+    value->complain("is for TCP, but all addresses are unix sockets");
+  }
+}
+
 void read_listen(const Value& value, Draft& draft) {
   Listen listen;
   listen.name = value.name();
@@ -81,6 +98,7 @@ void read_listen(const Value& value, Draft& draft) {
     }
   }
   read_count(section, "backlog", listen.backlog, 1, 65'535);
+  read_defer_accept(section, listen);
   read_listen_tls(section, draft, listen);
   read_protocols(section, listen);
   read_listen_redirect(section, listen);

@@ -22,7 +22,7 @@ std::optional<Address> address_of(const config::Endpoint& endpoint) {
 }
 
 // Binds one socket and listens. A failure's errno, or the descriptor.
-base::Result<int> open_one(SysPort& sys, const Address& address, std::uint32_t backlog) {
+base::Result<int> open_one(SysPort& sys, const Address& address, const config::Listen& listen) {
   base::Result<int> fd = sys.open_stream_socket(address.family());
   if (!fd) return fd;
   auto fail = [&](int result) -> base::Result<int> {
@@ -38,18 +38,24 @@ base::Result<int> open_one(SysPort& sys, const Address& address, std::uint32_t b
     }
     // Inherited by accepted connections: a response must not wait for the peer's ACK.
     sys.set_option(*fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    if (listen.defer_accept_ms != 0) {
+      auto seconds = static_cast<int>(listen.defer_accept_ms / 1000);
+      if (int result = sys.set_option(*fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, seconds); result < 0)
+        return fail(result);
+    }
     // "[::]" is IPv6 only, so that "0.0.0.0" beside it is not busy.
     if (address.family() == AF_INET6) sys.set_option(*fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
   }
   if (int result = sys.bind(*fd, address); result < 0) return fail(result);
-  if (int result = sys.listen(*fd, static_cast<int>(backlog)); result < 0) return fail(result);
+  if (int result = sys.listen(*fd, static_cast<int>(listen.backlog)); result < 0)
+    return fail(result);
   return fd;
 }
 
-base::Result<int> open_patiently(SysPort& sys, const Address& address, std::uint32_t backlog,
+base::Result<int> open_patiently(SysPort& sys, const Address& address, const config::Listen& listen,
                                  void (*sleep_ms)(unsigned)) {
   for (unsigned tries = 1;; ++tries) {
-    base::Result<int> fd = open_one(sys, address, backlog);
+    base::Result<int> fd = open_one(sys, address, listen);
     if (fd || fd.error().sys_errno != EADDRINUSE || tries == bind_tries) return fd;
     sleep_ms(bind_pause_ms);
   }
@@ -77,9 +83,8 @@ std::vector<BindFailure> ListenerSet::open(const config::Snapshot& snapshot, uns
       for (unsigned ring = 0; ring < rings; ++ring) {
         // A unix path can be bound once: the rings share that socket.
         bool share = address->family() == AF_UNIX && ring > 0;
-        base::Result<int> fd = share
-                                   ? sys_.duplicate(bound.descriptors.front())
-                                   : open_patiently(sys_, bound.address, listen.backlog, sleep_ms);
+        base::Result<int> fd = share ? sys_.duplicate(bound.descriptors.front())
+                                     : open_patiently(sys_, bound.address, listen, sleep_ms);
         if (!fd) {
           report(fd.error());
           break;

@@ -223,6 +223,62 @@ class Drain(testcase.RingsideTest):
         self.assertEqual(sum(counts), len(server.requests), 'answers were lost')
 
 
+class DeferredAccept(testcase.RingsideTest):
+    """A listener whose connections come with their first byte."""
+
+    def start(self, seconds: int, **options: str) -> tuple[proxy.Ringside, upstream.Upstream]:
+        return self.start_pair(listen=f'["127.0.0.1:0"]\ndefer_accept = "{seconds}s"', **options)
+
+    def silent(self, ringside: proxy.Ringside) -> client.Client:
+        """Connected, and in no hurry to say anything, over TLS either."""
+        peer = client.Client(ringside.port, tls=None)
+        self.addCleanup(peer.close)
+        return peer
+
+    def test_who_sends_is_served_as_ever(self) -> None:
+        ringside, _ = self.start(15)
+        with client.Client(ringside.port) as peer:
+            for _ in range(3):
+                self.assertEqual(peer.get('/').read_response().status, 200)
+        with client.Client(ringside.port) as peer:
+            peer.send('GET / HT')
+            peer.send('TP/1.1\r\nHost: a.test\r\n\r\n')
+            self.assertEqual(peer.read_response().status, 200)
+
+    def test_who_is_silent_is_kept_back_and_comes_in_with_the_first_byte(self) -> None:
+        ringside, _ = self.start(15)
+        before = ringside.sockets()
+        late = client.Client(ringside.port)
+        self.addCleanup(late.close)
+        with client.Client(ringside.port) as peer:
+            self.assertEqual(peer.get('/').read_response().status, 200)
+            self.assertEqual(ringside.sockets() - before, 2, 'a client and its server, and nobody else')
+            self.assertEqual(late.get('/').read_response().status, 200)
+
+    def test_who_stays_silent_is_accepted_later_and_has_the_time_of_a_head_then(self) -> None:
+        ringside, server = self.start(1, timeouts='client_header = "300ms"')
+        before = ringside.sockets()
+        peer = self.silent(ringside)
+        self.assertTrue(upstream.wait_until(lambda: ringside.sockets() > before), 'it is never accepted')
+        peer.read_to_end()
+        self.assertEqual(server.connections, [])
+
+    def test_a_drain_waits_for_nobody_who_is_silent_and_serves_who_is_not(self) -> None:
+        ringside, server = self.start(15)
+        quiet = self.silent(ringside)
+        with client.Client(ringside.port) as begun:
+            begun.send('GET / HTTP/1.1\r\n')
+            ringside.signal(signal.SIGTERM)
+            begun.send('Host: a.test\r\n\r\n')
+            self.assertEqual(begun.read_response().status, 200)
+        self.assertEqual(ringside.wait(), 0)
+        self.assertEqual(len(server.requests), 1)
+        # Nobody is there any more, and that is what it is told.
+        quiet.get('/')
+        quiet.read_to_end()
+        self.assertEqual(quiet.ended, 'reset')
+
+
 class Rings(testcase.RingsideTest):
     """Several rings in one process."""
 

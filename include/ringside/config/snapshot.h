@@ -99,6 +99,7 @@ struct Listen {
   std::string name;
   std::vector<Endpoint> addresses;  // never Kind::name
   std::uint32_t backlog = 4096;
+  Millis defer_accept_ms = 0;  // whole seconds to wait for a first byte before accepting; 0: none
   std::optional<std::uint32_t> tls;  // index into Snapshot::tls; absent: clear text
   // `protocols`; at least one of them.
   bool http1 = true;

@@ -62,6 +62,30 @@ TEST(ConfigListen, BadProtocols) {
             Lines{"t.toml:3:20: \"protocols\" has \"h2\" twice"});
 }
 
+Lines deferred(const std::string& value, const std::string& address = "127.0.0.1:0") {
+  return problems(complete("[listen.a]\naddress = \"" + address + "\"\ndefer_accept = " + value));
+}
+
+TEST(ConfigListen, DeferAcceptIsWholeSecondsOfTcp) {
+  const auto of = [](const std::string& line) {
+    return good(complete("[listen.a]\naddress = [\"unix:/s\", \"[::1]:0\"]\n" + line))
+        ->listens[0]
+        .defer_accept_ms;
+  };
+  EXPECT_EQ(of(""), 0U);
+  EXPECT_EQ(of("defer_accept = \"none\""), 0U);
+  EXPECT_EQ(of("defer_accept = \"1s\""), 1000U);
+  EXPECT_EQ(of("defer_accept = \"15s\""), 15'000U);
+  const std::string at = "t.toml:3:16: \"defer_accept\" ";
+  EXPECT_EQ(deferred("\"999ms\""), Lines{at + "must be at least \"1000ms\", not \"999ms\""});
+  for (const char* bad : {"\"1500ms\"", "\"16s\""})
+    EXPECT_EQ(deferred(bad), Lines{at + "must be whole seconds, at most \"15s\""});
+  EXPECT_EQ(deferred("1"), Lines{at + "needs a unit (did you mean \"1s\"?)"});
+  EXPECT_EQ(deferred("\"-1s\"").size(), 1U);
+  EXPECT_EQ(deferred("\"1s\"", "unix:/s"),
+            Lines{at + "is for TCP, but all addresses are unix sockets"});
+}
+
 TEST(ConfigListen, TheOrderIsThatOfTheFile) {
   const auto snapshot =
       good(complete("[listen.z]\naddress=\"127.0.0.1:0\"\n[listen.a]\naddress=\"127.0.0.1:0\"\n"));

@@ -1,6 +1,8 @@
 #include "ringside/net/listener_set.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -76,6 +78,25 @@ TEST_F(ListenerSetTest, all_rings_share_the_port_that_the_kernel_chose) {
   for (int fd : bound.descriptors)
     EXPECT_EQ(*real_sys().local_address(fd), bound.address);
   EXPECT_TRUE(accepts(bound.address));
+}
+
+int deferred_seconds(int fd) {
+  int value = -1;
+  socklen_t bytes = sizeof value;
+  ::getsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &value, &bytes);
+  return value;
+}
+
+TEST_F(ListenerSetTest, connections_without_a_byte_are_kept_back_where_that_is_wanted) {
+  config::Snapshot snapshot = listening({tcp("127.0.0.1", 0), unix_path(path())});
+  ASSERT_TRUE(set_.open(snapshot, 2, count_sleep).empty());
+  EXPECT_EQ(deferred_seconds(set_.listeners()[0].descriptors[0]), 0);
+  set_.close_all();
+  snapshot.listens[0].defer_accept_ms = 3000;
+  ASSERT_TRUE(set_.open(snapshot, 2, count_sleep).empty());
+  for (int fd : set_.listeners()[0].descriptors)
+    EXPECT_EQ(deferred_seconds(fd), 3);
+  EXPECT_TRUE(accepts(set_.listeners()[1].address));
 }
 
 TEST_F(ListenerSetTest, a_busy_address_is_tried_again_and_then_named_and_nothing_stays_bound) {
