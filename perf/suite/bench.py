@@ -51,8 +51,9 @@ class Bench:
 
     @contextlib.contextmanager
     def running(self, kind: Kind, clients: int, rings: int = 1, pinned: bool = True,
-                tls: suite_tls.Tls | None = None) -> Iterator[Proxy]:
-        proxy = start(self.lab, kind, self.upstream.port, rings, clients, self.lab.proxy_cpu if pinned else None, tls)
+                tls: suite_tls.Tls | None = None, deferred: bool = False) -> Iterator[Proxy]:
+        cpu = self.lab.proxy_cpu if pinned else None
+        proxy = start(self.lab, kind, self.upstream.port, rings, clients, cpu, tls, deferred)
         try:
             yield proxy
         finally:
@@ -64,17 +65,19 @@ class Bench:
         with contextlib.ExitStack() as stack:
             proxies = []
             for kind in self.kinds:
-                if tls is None:
+                if tls is None and not row.deferred:
                     proxies.append(stack.enter_context(self.running(kind, row.connections)))
-                elif kind.can_tls and (proxy := self.start_tls(stack, kind, row, tls)):
+                elif kind.ours and (proxy := self.start_special(stack, kind, row, tls)):
                     proxies.append(proxy)
             yield proxies
 
-    def start_tls(self, stack: contextlib.ExitStack, kind: Kind, row: Row, tls: suite_tls.Tls) -> Proxy | None:
+    def start_special(self, stack: contextlib.ExitStack, kind: Kind, row: Row,
+                      tls: suite_tls.Tls | None) -> Proxy | None:
         """None: it cannot, as an older ringside. The two that the row is about must."""
         try:
-            proxy = stack.enter_context(self.running(kind, row.connections, tls=tls))
-            suite_tls.check(proxy.name, proxy.port, tls, row.path)
+            proxy = stack.enter_context(self.running(kind, row.connections, tls=tls, deferred=row.deferred))
+            if tls:
+                suite_tls.check(proxy.name, proxy.port, tls, row.path)
             return proxy
         except SystemExit as error:
             if kind.name in ('ringside', 'nginx'):
@@ -84,8 +87,8 @@ class Bench:
 
     def left_out(self, row: Row, proxies: list[Proxy]) -> list[str]:
         running = {proxy.name for proxy in proxies}
-        return [f'{kind.name} does not speak TLS as this row wants it, and is left out.' for kind in self.kinds
-                if row.tls and kind.name not in running]
+        lack = 'speak TLS as this row wants it' if row.tls else 'defer connections'
+        return [f'{kind.name} does not {lack}, and is left out.' for kind in self.kinds if kind.name not in running]
 
     def load(self, tool: loads.Tool, job: loads.Job, port: int) -> parsers.Outcome:
         return loads.run(self.lab, tool, job, port)

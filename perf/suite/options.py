@@ -93,4 +93,4 @@ def print_rows() -> None:
         goals = 'no target'
         if target:
             goals = f'{table.limit(target, target.first)}, aim {table.limit(target, target.aim)}'
-        print(f'{row.name:18} {row.title} [{row.unit}; {goals}{"; " + row.tool if row.tool else ""}]')
+        print(f'{row.name:23} {row.title} [{row.unit}; {goals}{"; " + row.tool if row.tool else ""}]')

@@ -29,6 +29,7 @@ class Place:
     rings: int
     clients: int
     tls: Tls | None = None  # how clients speak to it; None: in plain text
+    deferred: bool = False  # TCP_DEFER_ACCEPT, of a second
 
     @property
     def idle(self) -> int:
@@ -43,7 +44,7 @@ class Kind:
     name: str
     prepare: Callable[[Place], list[str]]
     version: Callable[[], str]
-    can_tls: bool = True
+    ours: bool = True  # its configuration is ours to write, so it can have TLS or a listener that defers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,8 +64,8 @@ class Proxy:
 
 
 def start(lab: Lab, kind: Kind, upstream: int, rings: int, clients: int, cpu: int | None,
-          tls: Tls | None = None) -> Proxy:
-    place = Place(lab.new_folder(kind.name), free_port(), upstream, rings, clients, tls)
+          tls: Tls | None = None, deferred: bool = False) -> Proxy:
+    place = Place(lab.new_folder(kind.name), free_port(), upstream, rings, clients, tls, deferred)
     log = place.folder / 'log'
     process = lab.start(kind.prepare(place), cpu, log)
     wait_for_port(place.port, process, log)
@@ -93,6 +94,7 @@ keep_alive = "1h"
 access = "off"
 [listen.web]
 address = "127.0.0.1:{place.port}"
+{f'defer_accept = "1s"{chr(10)}' if place.deferred else ''}\
 {f'tls = "web"{chr(10)}{place.tls.ringside()}' if place.tls else ''}[upstream.app]
 servers = ["127.0.0.1:{place.upstream}"]
 idle_connections = {place.idle}
@@ -110,7 +112,7 @@ upstream = "app"
 def nginx_kind() -> Kind:
     def prepare(place: Place) -> list[str]:
         config = nginx.write(place.folder, nginx.proxy(place.port, place.upstream, place.idle,
-                                                        place.tls.nginx() if place.tls else ''),
+                                                        place.tls.nginx() if place.tls else '', place.deferred),
                              min(16384, max(1024, 2 * place.clients + 512)), place.rings)
         return nginx.command(config)
     return Kind('nginx', prepare, lambda: first_line([nginx.PROGRAM, '-v']).removeprefix('nginx version: '))
@@ -119,6 +121,7 @@ def nginx_kind() -> Kind:
 def haproxy() -> Kind:
     def prepare(place: Place) -> list[str]:
         config = place.folder / 'haproxy.cfg'
+        bind = (' defer-accept' if place.deferred else '') + (place.tls.haproxy_bind() if place.tls else '')
         config.write_text(f'''global
   nbthread {place.rings}
   maxconn {HAPROXY_CONNECTIONS}
@@ -134,7 +137,7 @@ def haproxy() -> Kind:
   unique-id-format %[uuid()]
   unique-id-header X-Request-Id
 listen web
-  bind 127.0.0.1:{place.port} backlog 4096{place.tls.haproxy_bind() if place.tls else ''}
+  bind 127.0.0.1:{place.port} backlog 4096{bind}
   http-request set-header X-Forwarded-Proto {'https' if place.tls else 'http'}
   http-request set-header X-Forwarded-Host %[req.hdr(host)]
   http-request set-header Via "1.1 haproxy"
@@ -150,4 +153,4 @@ def other(name: str, template: str) -> Kind:
     def prepare(place: Place) -> list[str]:
         return [word.format(port=place.port, upstream=place.upstream, rings=place.rings, folder=place.folder)
                 for word in shlex.split(template)]
-    return Kind(name, prepare, lambda: template, can_tls=False)
+    return Kind(name, prepare, lambda: template, ours=False)

@@ -30,6 +30,7 @@ class Row:
     path: str = '/1k'
     connections: int = 50
     fresh: bool = False
+    deferred: bool = False  # connections come to the proxy with their first byte
     upload: bool = False
     per_gb: int = 0  # bytes of one transfer, when the cost is counted by the GB
     tool: str = 'wrk'  # the load generator, or nothing where we ask ourselves
@@ -45,6 +46,8 @@ ROWS = (
         path='/1k-split'),
     Row('new-connection', 'a new connection for each request, 1 KiB', 'µs CPU/request', 'cpu',
         Target(RATIO, 0.80, 0.65), fresh=True),
+    Row('new-connection-deferred', 'a new connection for each request, accepted with its first byte, 1 KiB',
+        'µs CPU/request', 'cpu', fresh=True, deferred=True),
     Row('download-1m', '1 MB downloads, 10 connections', 'ms CPU/GB', 'cpu',
         Target(RATIO, 0.50, 0.35), path='/1m', connections=10, per_gb=1 << 20),
     Row('download-10m', '10 MB downloads, 10 connections', 'ms CPU/GB', 'cpu',
