@@ -1,6 +1,7 @@
 #include "ringside/upstream/pools.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "h1_session.h"
@@ -164,8 +165,8 @@ void Pools::connect(Waiter& waiter, ServerPool& server) {
   H1Session* session = address == nullptr ? nullptr : sessions_.create(*this, server);
   if (session == nullptr) {
     server.shared->close_place();
-    ErrorCode code = address == nullptr ? ErrorCode::no_address : ErrorCode::pool_exhausted;
-    return fail(waiter, {code, Origin::self}, nullptr);
+    if (address != nullptr) return fail_short(waiter, {ErrorCode::pool_exhausted, Origin::self});
+    return fail(waiter, {ErrorCode::no_address, Origin::self}, nullptr);
   }
   base::Result<void> started;
   if (server.shared->config().tls)
@@ -175,13 +176,24 @@ void Pools::connect(Waiter& waiter, ServerPool& server) {
   if (!started) {
     sessions_.destroy(session);
     server.shared->close_place();
-    return fail(waiter, started.error(), nullptr);
+    return fail_short(waiter, started.error());
   }
   counters_.connects.fetch_add(1, std::memory_order_relaxed);
   ++server.sessions;
   waiter.state_ = Waiter::State::connecting;
   waiter.server_ = &server;
   waiter.session_ = session;
+}
+
+// What is short is ours, so it is no server's failure. Access logs may be off, hence the line.
+void Pools::fail_short(Waiter& waiter, const Error& error) {
+  std::string text = "no connection to a server of ";
+  text.append(waiter.pool_->config->name).append(": ").append(base::describe(error.code));
+  if (error.code == ErrorCode::no_descriptors)
+    text +=
+        ": raise RLIMIT_NOFILE (LimitNOFILE= of systemd, ulimit -n) or lower limits.connections";
+  logger_.log(base::LogLevel::warn, "upstream", text);
+  fail(waiter, error, nullptr);
 }
 
 void Pools::fail(Waiter& waiter, const Error& error, ServerPool* server) {

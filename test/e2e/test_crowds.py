@@ -1,5 +1,6 @@
 """Very many clients at once, on the limits that ringside comes with, and crowds that hardly read or write."""
 
+import collections
 import pathlib
 import re
 import resource
@@ -7,7 +8,7 @@ import socket
 import subprocess
 import threading
 
-from support import client, nginx, proxy, testcase, upstream
+from support import client, nginx, proxy, testcase, upstream, wire
 from support.crowd import Crowd
 from support.limits import limit
 
@@ -98,6 +99,45 @@ class Idle(CrowdTest):
         crowd.close()
         self.assertTrue(upstream.wait_until(lambda: ringside.sockets() < room))
         self.assert_load_served(ringside, 1000, 100)
+
+
+class AllAtOnce(testcase.RingsideTest):
+    """Every client that the default limits let in has a request: some of them find no descriptor for a server."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.gate = threading.Event()
+        self.addCleanup(self.gate.set)
+
+    def held(self, connection: upstream.Connection, _: wire.Message) -> None:
+        self.gate.wait(60)
+        connection.send(upstream.OK)
+
+    @limit(120)
+    def test_each_is_answered_and_no_server_is_blamed(self) -> None:
+        ringside, server = self.start_pair(self.held, descriptors=840)
+        room = int(re.findall(r'(\d+) client connections', ringside.log())[0])
+        peers = []
+        for _ in range(room):
+            peers.append(client.Client(ringside.port))
+            self.addCleanup(peers[-1].close)
+        self.assertTrue(upstream.wait_until(lambda: ringside.sockets() >= room), 'some are not accepted')
+        for peer in peers:
+            peer.get('/')
+        self.assertTrue(ringside.wait_for_log(r' warn upstream no connection to a server of app: out of descriptors'))
+        self.assertTrue(upstream.wait_until(
+            lambda: len(server.connections) + len(ringside.access_lines()) >= room))
+        self.gate.set()
+        statuses = collections.Counter(peer.read_response().status for peer in peers)
+        self.assertEqual(set(statuses), {200, 503})
+        self.assertGreater(statuses[200], statuses[503])
+        ends = collections.Counter((record['status'], record['end']) for record in ringside.access_records(room))
+        self.assertEqual(ends, {(200, 'complete'): statuses[200], (503, 'ringside/queue/no_resources'): statuses[503]})
+        # The shortage is over, for those who met it as well.
+        for peer in peers:
+            if peer.ended is None:
+                self.assertEqual(peer.get('/').read_response().status, 200)
+        self.assertLess(len(ringside.lines), 30, 'the log is flooded')
 
 
 class Slow(CrowdTest):

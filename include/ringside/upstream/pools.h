@@ -151,6 +151,7 @@ class Pools {
   void enqueue(Waiter& waiter, UpstreamPool& pool);
   void leave_queue(Waiter& waiter);
   void fail(Waiter& waiter, const base::Error& error, ServerPool* server);
+  void fail_short(Waiter& waiter, const base::Error& error);
   void serve_queue(ServerPool& server);
   // What H1Session reports of itself.
   void became_idle(H1Session& session);

@@ -68,6 +68,10 @@ TEST_F(PoolsTest, no_descriptor_is_no_servers_fault) {
   EXPECT_EQ(request.news(), (News{"none: out of descriptors"}));
   EXPECT_EQ(request.server, nullptr);
   EXPECT_EQ(request.error.origin, base::Origin::self);
+  ASSERT_EQ(log_.lines.size(), 1U);
+  EXPECT_EQ(log_.lines[0],
+            "no connection to a server of app: out of descriptors: raise RLIMIT_NOFILE "
+            "(LimitNOFILE= of systemd, ulimit -n) or lower limits.connections");
   EXPECT_EQ(server().open(), 0U);
   EXPECT_TRUE(pools_.idle());
 }
@@ -83,6 +87,8 @@ TEST_F(NoSessionTest, all_sessions_in_use_is_told_and_takes_no_place) {
   acquire(second);
   EXPECT_EQ(second.news(), (News{"none: limit reached"}));
   EXPECT_EQ(second.server, nullptr);
+  EXPECT_EQ(log_.lines,
+            std::vector<std::string>{"no connection to a server of app: limit reached"});
   EXPECT_EQ(server().open(), 1U);
   serve(first, fd);
 }
