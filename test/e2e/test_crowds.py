@@ -41,12 +41,15 @@ class CrowdTest(testcase.RingsideTest):
 
 
 class Idle(CrowdTest):
-    """The configuration in conf/, with another address and an upstream; nothing else is changed."""
+    """The configuration in conf/, with another address, an upstream and a log file; nothing else is changed."""
 
     def start_shipped(self, descriptors: tuple[int, int]) -> proxy.Ringside:
         text, addresses = re.subn(r'^address = .*$', 'address = "127.0.0.1:0"', SHIPPED.read_text(), flags=re.M)
         text, routes = re.subn(r'^respond = .*$', 'upstream = "app"', text, flags=re.M)
-        self.assertEqual((addresses, routes), (1, 1), SHIPPED)
+        # A reader of standard error that is slow would have lines wait in memory, which is none of the clients'.
+        text, logs = re.subn(r'^# access = \{.*$', 'access = { format = "json", file = "@DIR@/access.log" }', text,
+                             flags=re.M)
+        self.assertEqual((addresses, routes, logs), (1, 1, 1), SHIPPED)
         text += f'\n[upstream.app]\nservers = ["{self.server.address}"]\n'
         return self.start_ringside(text, descriptors=descriptors)
 
