@@ -144,6 +144,7 @@ int H2Callbacks::on_frame(nghttp2_session* session, const nghttp2_frame* frame, 
       if (stream != nullptr && ends_stream(frame->hd)) request_complete(to, *stream, nullptr);
       break;
     case NGHTTP2_RST_STREAM:
+      to.checks_->history.ended(frame->hd.stream_id);
       if (!to.resets_.take(to.now_ms_)) to.note_abuse("too many requests taken back");
       break;
     default:

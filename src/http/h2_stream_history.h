@@ -27,7 +27,14 @@ class H2StreamHistory {
     place(id) = Fate::open;
     last_ = id;
   }
-  void reset(std::int32_t id) { note(id, Fate::reset); }
+  // By us.
+  void reset(std::int32_t id) {
+    if (of(id) == Fate::open) note(id, Fate::reset);
+  }
+  // By the client's RST_STREAM, whatever was before.
+  void ended(std::int32_t id) {
+    if (of(id) != Fate::skipped) note(id, Fate::ended);
+  }
   // A stream of which nothing follows in either direction.
   void closed(std::int32_t id) {
     if (of(id) == Fate::open) note(id, Fate::ended);

@@ -19,6 +19,9 @@ class RuntimeTls : public testing::Test {
     snapshot->tls[1].name = "b";
     for (config::Tls& tls : snapshot->tls)
       tls.certificates.push_back(folder_.files(tls.name, tls::test::issue({.common_name = "a"})));
+    snapshot->listens.resize(2);
+    snapshot->listens[0].tls = 0;
+    snapshot->listens[1].tls = 1;
     snapshot->upstreams.resize(1);
     snapshot->upstreams[0].name = "app";
     snapshot->upstreams[0].tls.verify = false;
