@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import socket
+import ssl
 import struct
 import time
 from typing import Callable
 
+from . import modes
 from .upstream import slowdown
 
 PREFACE = b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
@@ -91,8 +93,10 @@ class Frame:
 class Client:
     """Acknowledges SETTINGS and PING by itself, and nothing else: windows open only when the test opens them."""
 
-    def __init__(self, port: int, settings: bytes = b'', *, context=None):
+    def __init__(self, port: int, settings: bytes = b'', *, context: ssl.SSLContext | None = modes.DEFAULT):
         sock = socket.create_connection(('127.0.0.1', port), 10)
+        if context is modes.DEFAULT:
+            context = modes.client_context()
         if context is not None:
             context.set_alpn_protocols(['h2'])
             sock = context.wrap_socket(sock, server_hostname='localhost')

@@ -83,7 +83,8 @@ def tool_environment() -> dict[str, str]:
 def configure(toml: str) -> str:
     """A test's configuration in this mode: TLS where a listener, or a server's https://, leaves it open."""
     if client_speaks_tls():
-        toml, count = re.subn(r'^(\[listen\.[\w.-]+\])$', r'\1\ntls = "test"', toml, flags=re.M)
+        without_tls = r'(?!(?:\n(?!\[).*)*\ntls = )'
+        toml, count = re.subn(r'^(\[listen\.[\w.-]+\])$' + without_tls, r'\1\ntls = "test"', toml, flags=re.M)
         if count:
             toml += f'[tls.test]\ncertificates = [{{ {certificates.shared().server.toml()} }}]\n'
     if upstream_speaks_tls():
