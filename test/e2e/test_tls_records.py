@@ -17,11 +17,13 @@ from support.openssl import TLS12, TLS13
 
 MIB = 1 << 20
 SIZES = (1, 16384, 16385, MIB + 1, 50_000_000)
-KINDS = tuple((version, cipher) for version in (TLS12, TLS13) for cipher in openssl.CIPHERS)
+KINDS = tuple((version, cipher) for version in (TLS12, TLS13) for cipher in ('aes128', 'chacha20'))
 
 
 def pattern(seed: int, size: int) -> bytes:
-    return random.Random(seed).randbytes(size)
+    # Repeated, as the lab's CPU needs seconds for 50 MB; not at a multiple of anything that is moved at once.
+    block = random.Random(seed).randbytes(min(size, 1_000_003))
+    return (block * (size // len(block) + 1))[:size]
 
 
 def digest(data: bytes) -> bytes:
@@ -98,7 +100,7 @@ class RecordsTest(testcase.RingsideTest):
 
 
 class Transfers(RecordsTest):
-    """1 B to 50 MB, both ways, each version and cipher, towards clients and servers."""
+    """1 B to 50 MB, both ways, each version and kind of cipher, towards clients and servers."""
 
     def transfer(self, ringside: proxy.Ringside, peer: client.Client) -> None:
         for size in SIZES:
@@ -141,12 +143,12 @@ class Transfers(RecordsTest):
             self.assertTrue(self.server.wait_for(lambda s: s.connections[0].whole))
 
     def test_both_sides(self) -> None:
-        for version in (TLS12, TLS13):
-            self.server = self.start_upstream(echo_or_serve, tls=openssl.Context(version, 'aes256', pair=self.pair))
+        for version, ours, theirs in ((TLS12, 'chacha20', 'aes256'), (TLS13, 'aes256', 'chacha20')):
+            self.server = self.start_upstream(echo_or_serve, tls=openssl.Context(version, theirs, pair=self.pair))
             ringside = self.look_at_kernel(self.start_proxy(
                 self.server, upstream_tls=f'ca = "{self.authority.ca}"',
                 tls=f'certificates = [{{ {self.pair.toml()} }}]\n'))
-            self.transfer(ringside, self.connect(ringside, version, 'chacha20'))
+            self.transfer(ringside, self.connect(ringside, version, ours))
             self.assert_by_the_kernel(2)
 
 
