@@ -130,7 +130,7 @@ class H2Cases(testcase.RingsideTest):
         """Sends frames(number) until the connection has ended, which it must, and for what it did."""
         client = self.connect(ringside)
         for number in range(rounds):
-            if client.ended:
+            if client.refused:
                 break
             client.send(frames(number))
         self.assertTrue(client.wait(lambda: client.end_code() is not None), 'it may go on for ever')

@@ -318,7 +318,7 @@ class Defence(H2Test):
         ringside, server = self.start_both()
         client = self.connect(ringside)
         for stream in range(1, 8000, 2):
-            if client.ended:
+            if client.refused:
                 break
             client.send(h2.frame(h2.HEADERS, 5, stream, h2.block(h2.request())),
                         h2.frame(h2.RST_STREAM, 0, stream, b'\0\0\0\x08'))
@@ -333,7 +333,7 @@ class Defence(H2Test):
         ringside, _ = self.start_both()
         client = self.connect(ringside)
         for _ in range(2000):
-            if client.ended:
+            if client.refused:
                 break
             client.send(h2.frame(h2.PING, 0, 0, b'12345678') * 100)
         self.assertTrue(client.wait(lambda: client.end_code() is not None), 'it may go on for ever')
@@ -344,7 +344,7 @@ class Defence(H2Test):
         client = self.connect(ringside)
         client.send(h2.frame(h2.HEADERS, h2.END_STREAM, 1, h2.block(h2.request())))
         for _ in range(2000):
-            if client.ended:
+            if client.refused:
                 break
             client.send(h2.frame(h2.CONTINUATION, 0, 1) * 10)
         self.assertTrue(client.wait(lambda: client.end_code() is not None), 'it may go on for ever')

@@ -239,12 +239,14 @@ class KeyUpdates(RecordsTest):
         body = pattern(3, 3 * MIB)
         heads = {'/length': b'Content-Length: %d\r\n\r\n' % len(body), '/close': b'Connection: close\r\n\r\n'}
 
-        def answer(connection: upstream.Connection, request: wire.Message) -> bool:
+        def answer(connection: upstream.Connection, request: wire.Message) -> None:
             connection.send(b'HTTP/1.1 200 OK\r\n' + heads[request.target])
             for at in range(0, len(body), MIB):
                 connection.send(body[at : at + MIB])
                 connection.sock.update_key(at == MIB)
-            return request.target == '/length'
+            if request.target == '/close':
+                connection.shutdown_write()
+                connection.drain()  # ringside's new key, which would make a close a reset
 
         ringside = self.start_before(TLS13, 'aes128', answer)
         for target in heads:

@@ -103,7 +103,7 @@ class Client:
         self.sock = sock
         self.pending = b''
         self.frames: list[Frame] = []
-        self.ended = False
+        self.ended = self.refused = False
         self.send(PREFACE, frame(SETTINGS, 0, 0, settings))
 
     def __enter__(self) -> 'Client':
@@ -116,7 +116,7 @@ class Client:
         try:
             self.sock.sendall(b''.join(data))
         except OSError:
-            self.ended = True
+            self.refused = True  # what has come before that is still to be read
 
     def ask(self, stream: int, fields: Fields, *, end: bool = True) -> None:
         self.send(frame(HEADERS, END_HEADERS | (END_STREAM if end else 0), stream, block(fields)))
