@@ -9,7 +9,7 @@ from .builds import CORE_MODULES, TLS_MODES, build, executables
 from .outcome import ROOT, Outcome, read_finished, read_gtest_output, read_runner_output, run
 
 # With programs beside these modules that need no load or screen: the lab has one slow CPU.
-TLS_MODULES = ('test_tls', 'test_tls_upstream', 'test_https')
+TLS_MODULES = ('test_tls', 'test_tls_counts', 'test_tls_upstream', 'test_https')
 # By itself, since it reads the kernel's counters.
 COUNTING = 'e2e.test_tls_records.'
 # Over kernel TLS, which only the lab has.

@@ -76,6 +76,7 @@ class ControlLoop {
         return;
       case SIGUSR2:
         rings_.request_report();
+        log_.log(LogLevel::info, "tls-counts", to_string(rings_.tls_counts()));
         return;
       case SIGHUP:
         log_.log(LogLevel::warn, "signal",

@@ -40,6 +40,7 @@ struct RingThreads::Parts {
   bool decided = false;                 // whether to serve; set by the owner
   bool serve = false;
   MovedBodies moved;
+  TlsCounts tls;        // once all have left
   std::string failure;  // the first one
   std::string features;
   int done_descriptor;
@@ -53,6 +54,7 @@ struct RingThreads::Parts {
   bool arrive(unsigned index, proxy::Worker* worker, std::string problem);
   void leave(const proxy::Worker* worker);
   void decide(bool go);
+  TlsCounts tls_counts() const;  // with the mutex
   template <typename Request>
   void for_each_worker(Request request);
 };
@@ -109,10 +111,19 @@ void RingThreads::Parts::leave(const proxy::Worker* worker) {
   if (left == threads.size()) {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = ::write(done_descriptor, &one, sizeof one);
+    tls = tls_counts();
     // From here on requests would reach workers that are being destroyed.
     workers.assign(workers.size(), nullptr);
   }
   changed.wait(lock, [this] { return left == threads.size(); });
+}
+
+TlsCounts RingThreads::Parts::tls_counts() const {
+  TlsCounts out = tls;
+  for (const proxy::Worker* worker : workers) {
+    if (worker != nullptr) out.add(worker->tls_counters());
+  }
+  return out;
 }
 
 void RingThreads::Parts::decide(bool go) {
@@ -189,6 +200,11 @@ bool RingThreads::finished() const {
 MovedBodies RingThreads::moved() const {
   const std::lock_guard lock(parts_->mutex);
   return parts_->moved;
+}
+
+TlsCounts RingThreads::tls_counts() const {
+  const std::lock_guard lock(parts_->mutex);
+  return parts_->tls_counts();
 }
 
 int RingThreads::done_descriptor() const {

@@ -11,6 +11,7 @@
 #include "ringside/proxy/worker.h"
 
 #include "moved_bodies.h"
+#include "tls_counts.h"
 
 namespace ringside::app {
 
@@ -52,6 +53,8 @@ class RingThreads {
   bool finished() const;
   // Of the rings that have finished.
   MovedBodies moved() const;
+  // Of all rings, until now.
+  TlsCounts tls_counts() const;
   // Readable when finished() may have become true.
   int done_descriptor() const;
 

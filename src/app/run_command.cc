@@ -103,13 +103,14 @@ std::vector<Chore> chores(const config::SnapshotRef& snapshot, const proxy::Runt
   if (runtime->material == nullptr || snapshot->tls.empty()) return {};
   ocsp.watch(*runtime->material);
   auto runtimes = std::make_shared<Runtimes>(runtime);
-  auto publish = [snapshot, &rings, count, &ocsp,
+  auto publish = [snapshot, &rings, count, &ocsp, &logger,
                   runtimes](std::shared_ptr<const tls::Material> material) {
     // First, so that the new contexts have the responses that are known.
     ocsp.watch(*material);
     runtimes->replace(std::make_shared<const proxy::Runtime>(
         snapshot, count, runtimes->latest().get(), std::move(material)));
     rings.request_swap(runtimes->latest());
+    logger.log(LogLevel::info, "tls-counts", to_string(rings.tls_counts()));
   };
   auto files = std::make_shared<TlsFiles>(snapshot, runtime->material, logger, std::move(publish));
   return {{TlsFiles::interval_ms, [files, runtimes] {
@@ -154,6 +155,8 @@ int serve(const config::SnapshotRef& snapshot, const Plan& plan,
     failure.say("stop", "the rings ended without having been told to");
     return exit_failure;
   }
+  if (runtime->material != nullptr)
+    log.log(LogLevel::info, "tls-counts", to_string(rings.tls_counts()));
   log.log(LogLevel::info, "stopped",
           "all connections are closed; bodies moved: " + to_string(rings.moved()));
   return exit_ok;

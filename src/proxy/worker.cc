@@ -390,6 +390,9 @@ const WorkerCounters& Worker::counters() const {
 const upstream::PoolCounters& Worker::pool_counters() const {
   return parts_->pools.counters();
 }
+const tls::Counters& Worker::tls_counters() const {
+  return parts_->channels.counters();
+}
 
 Worker::Holdings Worker::holdings() const {
   return parts_->holdings();

@@ -36,9 +36,21 @@ Status status_of(Engine::Status status) {
   return Status::need_input;
 }
 
+// With one writer.
+void count(RoleCounters::Counter& counter) {
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 // ---- life
+
+Channel::~Channel() {
+  if (counters_ == nullptr) return;
+  if (!secured_ && begun_) count(counters_->failed);
+  if (secured_ && !stayed_ && !handoff_.complete())
+    count(counters_->user_space[static_cast<std::size_t>(UserSpace::ended)]);
+}
 
 bool Channel::start(SslPtr ssl, bool kernel, bool required) {
   wanted_ = kernel;
@@ -47,6 +59,7 @@ bool Channel::start(SslPtr ssl, bool kernel, bool required) {
 }
 
 bool Channel::accept(std::shared_ptr<ServerContext> context) {
+  counters_ = &owner_.counters_.clients;
   server_context_ = std::move(context);
   if (server_context_->options().kernel_rekeys) handoff_.expect_renewal();
   return start(server_context_->new_session(), server_context_->options().kernel_tls,
@@ -55,6 +68,7 @@ bool Channel::accept(std::shared_ptr<ServerContext> context) {
 
 bool Channel::connect(std::shared_ptr<ClientContext> context, std::string_view host,
                       std::string_view server) {
+  counters_ = &owner_.counters_.servers;
   client_context_ = std::move(context);
   if (client_context_->options().kernel_rekeys) handoff_.expect_renewal();
   return start(client_context_->new_session(host, server), client_context_->options().kernel_tls,
@@ -68,21 +82,29 @@ void Channel::dispose() {
 std::string Channel::failure_text() const {
   if (refused_)
     return "ktls = \"require\", but not for this connection: " +
-           std::string(describe(attached_ ? handoff_.refusal() : Refusal::kernel));
+           std::string(describe(wanted_ ? handoff_.refusal() : Refusal::kernel));
   return describe(kernel_failure_ ? kernel_failure_ : engine_.failure());
 }
 
 // ---- in user space
 
+void Channel::note_secured() {
+  const ConnectionInfo info = engine_.info();
+  version_ = info.version;
+  secured_ = true;
+  count(info.resumed ? counters_->resumed : counters_->full);
+  note_move();
+}
+
 net::RecordLayer::Opened Channel::open(std::string_view bytes, std::span<char> room) {
+  begun_ |= !bytes.empty();
   const Engine::Received received = engine_.receive(bytes, room);
   Opened opened{.consumed = received.consumed,
                 .plaintext = received.plaintext,
                 .status = status_of(received.status),
                 .secured = received.handshake_done};
   if (received.handshake_done) {
-    version_ = engine_.info().version;
-    note_move();
+    note_secured();
     if (refused_) opened.status = Status::failed;
   }
   if (opened.status == Status::failed && engine_.failure().cause == Failure::Cause::plain_http)
@@ -113,6 +135,31 @@ std::size_t Channel::take_own(std::span<char> room) {
 
 // ---- the kernel takes over
 
+UserSpace Channel::reason_to_stay() const {
+  if (!wanted_) {
+    if (attach_failed_) return UserSpace::kernel;
+    const config::KernelTls wish = server_context_ != nullptr
+                                       ? server_context_->credentials().config.ktls
+                                       : client_context_->config().ktls;
+    return wish == config::KernelTls::off ? UserSpace::off : UserSpace::unavailable;
+  }
+  switch (handoff_.refusal()) {
+    case Refusal::cipher:
+      return UserSpace::cipher;
+    case Refusal::fragments:
+      return UserSpace::fragments;
+    case Refusal::kernel:
+      return UserSpace::kernel;
+    case Refusal::no_keys:
+      return UserSpace::keys;
+    case Refusal::none:
+    case Refusal::handshake:
+    case Refusal::closing:
+      break;
+  }
+  return UserSpace::ended;
+}
+
 // Whether it still may, or what follows when it does not.
 void Channel::note_move() {
   const Refusal refusal = handoff_.refusal();
@@ -121,11 +168,15 @@ void Channel::note_move() {
   if (moving_ || handoff_.complete()) return;
   engine_.drop_secrets();
   refused_ = required_ && refusal != Refusal::closing;
+  if (secured_ && !std::exchange(stayed_, true))
+    count(counters_->user_space[static_cast<std::size_t>(reason_to_stay())]);
 }
 
 // After the peer's FIN it would fail, so at once.
 void Channel::on_socket(net::SysPort& sys, int fd) {
-  if (wanted_) wanted_ = attached_ = attach_kernel_tls(sys, fd) == 0;
+  begun_ |= engine_.role() == Role::client;
+  attach_failed_ = wanted_ && attach_kernel_tls(sys, fd) != 0;
+  wanted_ = wanted_ && !attach_failed_;
   note_move();
 }
 
@@ -135,13 +186,15 @@ bool Channel::holds_receiving() const {
 }
 
 bool Channel::hand_over_sending(net::SysPort& sys, int fd) {
-  if (handoff_.ready_to_install_tx()) handoff_.install_tx(sys, fd);
+  if (handoff_.ready_to_install_tx() && handoff_.install_tx(sys, fd) == 0)
+    count(counters_->kernel_sends);
   if (!engine_.handshaking()) note_move();
   return handoff_.tx_installed();
 }
 
 bool Channel::hand_over_receiving(net::SysPort& sys, int fd) {
-  if (handoff_.ready_to_install_rx()) handoff_.install_rx(sys, fd);
+  if (handoff_.ready_to_install_rx() && handoff_.install_rx(sys, fd) == 0)
+    count(counters_->kernel_receives);
   note_move();
   return handoff_.rx_installed();
 }

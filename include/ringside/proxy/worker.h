@@ -18,6 +18,7 @@
 #include "ringside/ring/kernel_port.h"
 #include "ringside/ring/ring.h"
 #include "ringside/route/router.h"
+#include "ringside/tls/counters.h"
 #include "ringside/tls/material.h"
 #include "ringside/upstream/directory.h"
 #include "ringside/upstream/peers.h"
@@ -115,6 +116,7 @@ class Worker {
   ring::Ring& ring();
   const WorkerCounters& counters() const;
   const upstream::PoolCounters& pool_counters() const;
+  const tls::Counters& tls_counters() const;
 
   // What is still held; all zero once finished (the simulator checks), but for the mailbox among
   // the owners. Of pipes, those in use: empty ones are kept.

@@ -10,6 +10,7 @@
 #include "ringside/net/record_layer.h"
 #include "ringside/tls/client_context.h"
 #include "ringside/tls/control_record.h"
+#include "ringside/tls/counters.h"
 #include "ringside/tls/engine.h"
 #include "ringside/tls/handoff.h"
 #include "ringside/tls/layer.h"
@@ -27,7 +28,7 @@ class Channel final : public Layer {
  public:
   Channel(Channels& owner, net::SlicePool& slices, RecordScratch& scratch)
       : Layer(slices), owner_(owner), scratch_(scratch), handoff_(engine_) {}
-  ~Channel() override = default;
+  ~Channel() override;
 
   // One of the two, once, before the stream is secured with it. False: no memory.
   bool accept(std::shared_ptr<ServerContext> context);
@@ -80,10 +81,13 @@ class Channel final : public Layer {
   bool start(SslPtr ssl, bool kernel, bool required);
   Control on_key_update(net::SysPort& sys, int fd, bool reply_requested);
   void note_move();
+  void note_secured();
+  UserSpace reason_to_stay() const;
   Control fail(Failure::Cause cause);
 
   Channels& owner_;
   RecordScratch& scratch_;
+  RoleCounters* counters_ = nullptr;  // once it has a role
   // Before the engine, which needs it to the last.
   std::shared_ptr<ServerContext> server_context_;
   std::shared_ptr<ClientContext> client_context_;
@@ -94,10 +98,13 @@ class Channel final : public Layer {
   Failure kernel_failure_;       // once the engine is out of it
   std::string_view clear_text_;  // for a client that speaks HTTP in clear
   Version version_ = Version::tls13;
-  bool wanted_ = false;    // that the kernel takes over
-  bool attached_ = false;  // to the kernel's protocol
-  bool required_ = false;  // or the connection fails
-  bool refused_ = false;   // it cannot, and was required
+  bool begun_ = false;    // the handshake; for a server, when the client has said something
+  bool secured_ = false;  // it is over
+  bool stayed_ = false;   // in user space, with one direction at least, and was counted for it
+  bool wanted_ = false;   // that the kernel takes over
+  bool attach_failed_ = false;  // to the kernel's protocol
+  bool required_ = false;       // or the connection fails
+  bool refused_ = false;        // it cannot, and was required
   bool close_read_ = false;
   bool close_said_ = false;
   bool update_owed_ = false;  // the peer wants a KeyUpdate of ours
@@ -114,9 +121,13 @@ class Channels {
   void destroy(Channel* channel) { slab_.destroy(channel); }
   net::SlicePool& slices() { return slices_; }
   std::size_t in_use() const { return slab_.in_use(); }
+  // Read by any thread.
+  const Counters& counters() const { return counters_; }
 
  private:
+  friend class Channel;
   net::SlicePool& slices_;
+  Counters counters_;  // before its channels, which count to the last
   RecordScratch scratch_;
   base::Slab<Channel> slab_;
 };

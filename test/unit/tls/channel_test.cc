@@ -134,8 +134,10 @@ class TlsChannel : public ::testing::Test {
   int client_fd = *sys.open_stream_socket(AF_INET);
   net::SlicePool slices{16};
   Channels channels{slices, 2};
-  End server{channels};
-  End client{channels};
+  std::unique_ptr<End> server_end = std::make_unique<End>(channels);
+  std::unique_ptr<End> client_end = std::make_unique<End>(channels);
+  End& server = *server_end;
+  End& client = *client_end;
 };
 
 TEST_F(TlsChannel, ShakesHandsAndCarriesDataBothWays) {
@@ -471,6 +473,99 @@ TEST_F(TlsChannel, OurEndIsSaidOnce) {
   ASSERT_NE(message, nullptr);
   EXPECT_EQ(std::memcmp(message->msg_iov[0].iov_base, "\x01\0", 2), 0);
   EXPECT_EQ(server.channel.closing_message(), nullptr);
+}
+
+// ---- counters
+
+std::uint64_t stayed(const RoleCounters& counters, UserSpace why) {
+  return counters.user_space[static_cast<std::size_t>(why)];
+}
+std::uint64_t stayed(const RoleCounters& counters) {
+  std::uint64_t sum = 0;
+  for (const auto& reason : counters.user_space)
+    sum += reason;
+  return sum;
+}
+
+class TlsCounters : public TlsChannel {
+ protected:
+  const RoleCounters& clients = channels.counters().clients;  // the server's end counts them
+  const RoleCounters& servers = channels.counters().servers;
+  // Of both connections.
+  void end() {
+    server_end.reset();
+    client_end.reset();
+  }
+};
+
+TEST_F(TlsCounters, AHandshakeThatSucceedsIsCountedOnce) {
+  start();
+  settle();
+  EXPECT_EQ(clients.full, 1U);
+  EXPECT_EQ(servers.full, 1U);
+  EXPECT_EQ(clients.resumed, 0U);
+  EXPECT_EQ(stayed(clients, UserSpace::unavailable), 1U);
+  EXPECT_EQ(stayed(servers, UserSpace::unavailable), 1U);
+  end();
+  EXPECT_EQ(clients.failed + servers.failed, 0U);
+  EXPECT_EQ(stayed(clients), 1U) << "once";
+}
+
+TEST_F(TlsCounters, AHandshakeThatIsNotCompletedHasFailed) {
+  start();
+  server.give(client.take());
+  end();
+  EXPECT_EQ(clients.failed, 1U);
+  EXPECT_EQ(servers.failed, 1U);
+  EXPECT_EQ(clients.full + clients.resumed + stayed(clients), 0U);
+}
+
+TEST_F(TlsCounters, AClientThatSaysNothingHasNotFailed) {
+  start();
+  end();
+  EXPECT_EQ(clients.failed, 0U);
+  EXPECT_EQ(servers.failed, 1U) << "we did begin";
+}
+
+TEST_F(TlsCounters, BothDirectionsOfTheKernelAreCounted) {
+  start(true);
+  settle();
+  EXPECT_EQ(clients.kernel_sends, 0U);
+  hand_over_server();
+  EXPECT_EQ(clients.kernel_sends, 1U);
+  EXPECT_EQ(clients.kernel_receives, 1U);
+  EXPECT_EQ(servers.kernel_sends, 0U);
+  end();
+  EXPECT_EQ(stayed(clients), 0U);
+  EXPECT_EQ(stayed(servers, UserSpace::ended), 1U) << "nothing was handed over";
+}
+
+TEST_F(TlsCounters, OneDirectionInUserSpaceIsSaid) {
+  sys.option_errno[{SOL_TLS, TLS_RX}] = EINVAL;
+  start(true);
+  settle();
+  ASSERT_TRUE(server.channel.hand_over_sending(sys, fd));
+  EXPECT_FALSE(server.channel.hand_over_receiving(sys, fd));
+  EXPECT_EQ(clients.kernel_sends, 1U);
+  EXPECT_EQ(clients.kernel_receives, 0U);
+  EXPECT_EQ(stayed(clients, UserSpace::kernel), 1U);
+  end();
+  EXPECT_EQ(stayed(clients), 1U);
+}
+
+TEST_F(TlsCounters, ASocketThatTheKernelRefuses) {
+  sys.option_errno[{SOL_TCP, TCP_ULP}] = ENOENT;
+  start(true);
+  settle();
+  EXPECT_EQ(stayed(clients, UserSpace::kernel), 1U);
+}
+
+TEST_F(TlsCounters, WhatIsSwitchedOffIsNoLackOfTheKernel) {
+  tls.ktls = config::KernelTls::off;
+  start(true);
+  settle();
+  EXPECT_EQ(stayed(clients, UserSpace::off), 1U);
+  EXPECT_EQ(stayed(clients), 1U);
 }
 
 }  // namespace
