@@ -49,6 +49,10 @@ class Bench:
     def certificate(self) -> suite_tls.Certificate:
         return suite_tls.make_certificate(self.lab.new_folder('tls'))
 
+    @functools.cached_property
+    def rsa_certificate(self) -> suite_tls.Certificate:
+        return suite_tls.make_certificate(self.lab.new_folder('tls'), rsa=True)
+
     @contextlib.contextmanager
     def running(self, kind: Kind, clients: int, rings: int = 1, pinned: bool = True,
                 tls: suite_tls.Tls | None = None, deferred: bool = False) -> Iterator[Proxy]:

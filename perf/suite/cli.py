@@ -9,7 +9,7 @@ import shutil
 import signal
 import sys
 
-from . import chart, cpu_row, latency_rows, loads, machine, memory_rows, pool_rows, proxies, table
+from . import chart, cpu_row, handshake_rows, latency_rows, loads, machine, memory_rows, pool_rows, proxies, table
 from .bench import Bench, Settings, others_limit
 from .lab import Lab
 from .options import chosen_kinds, parser, print_rows
@@ -19,6 +19,7 @@ from .upstream import Upstream
 
 MEASURES = {'cpu': cpu_row.measure, 'idle-memory': memory_rows.measure_idle,
             'connection-memory': memory_rows.measure_connection, 'pool': pool_rows.measure,
+            'handshake': handshake_rows.measure,
             'latency': latency_rows.measure_latency, 'fairness': latency_rows.measure_fairness}
 
 

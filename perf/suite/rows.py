@@ -25,7 +25,7 @@ class Row:
     name: str
     title: str
     unit: str
-    kind: Literal['cpu', 'idle-memory', 'connection-memory', 'pool', 'latency', 'fairness']
+    kind: Literal['cpu', 'idle-memory', 'connection-memory', 'pool', 'latency', 'fairness', 'handshake']
     target: Target | None = None
     path: str = '/1k'
     connections: int = 50
@@ -37,6 +37,7 @@ class Row:
     max_rounds: int | None = None
     # To clients: with connections that stay; a full handshake for each connection; one that resumes.
     tls: Literal['', 'kept', 'full', 'resumed'] = ''
+    rsa: bool = False  # with a certificate of RSA-2048 instead of P-256
 
 
 ROWS = (
@@ -64,8 +65,18 @@ ROWS = (
         'µs CPU/request', 'cpu', fresh=True, tls='resumed'),
     Row('tls-download-1m', '1 MB downloads over TLS, 10 connections', 'ms CPU/GB', 'cpu', path='/1m', connections=10,
         per_gb=1 << 20, tls='kept'),
+    Row('handshake-rings', 'CPU of a full TLS handshake (P-256) and a request, 2 rings ÷ 1 ring', '×', 'handshake',
+        Target(ABSOLUTE, 1.15, 1.05), fresh=True, tls='full'),
+    Row('handshake-rings-rsa', 'the same with a certificate of RSA-2048', '×', 'handshake',
+        Target(ABSOLUTE, 1.15, 1.05), fresh=True, tls='full', rsa=True),
+    Row('handshake-rings-resumed', 'the same with sessions that are resumed (P-256)', '×', 'handshake',
+        Target(ABSOLUTE, 1.15, 1.05), fresh=True, tls='resumed'),
+    Row('handshake-rings-rsa-resumed', 'the same with sessions that are resumed (RSA-2048)', '×', 'handshake',
+        Target(ABSOLUTE, 1.15, 1.05), fresh=True, tls='resumed', rsa=True),
     Row('connection-memory', 'private memory of an idle keep-alive connection', 'KiB', 'connection-memory',
         Target(ABSOLUTE, 2.0, 1.0), connections=10000, tool='', max_rounds=3),
+    Row('idle-memory-tls', 'private memory of an idle keep-alive connection with TLS', 'KiB', 'connection-memory',
+        Target(ABSOLUTE, 20.0, 20.0), connections=10000, tool='', max_rounds=3, tls='kept'),
     Row('idle-memory', 'private memory when idle, 1 ring', 'MB', 'idle-memory',
         Target(EXCESS, 4.0, 0.0), tool='', max_rounds=3),
     Row('pool', 'upstream connections per million requests, clients stay', '× pool', 'pool',

@@ -58,11 +58,12 @@ class Tls:
                 f'tickets = {str(self.resume).lower()}\n')
 
 
-def make_certificate(folder: pathlib.Path) -> Certificate:
-    """ECDSA P-256, for localhost."""
+def make_certificate(folder: pathlib.Path, rsa: bool = False) -> Certificate:
+    """ECDSA P-256, or RSA-2048, for localhost."""
+    kind = ['rsa:2048'] if rsa else ['ec', '-pkeyopt', 'ec_paramgen_curve:P-256']
     made = Certificate(folder / 'cert.pem', folder / 'key.pem')
-    command = ['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout',
-               str(made.key), '-out', str(made.cert), '-subj', f'/CN={NAME}', '-days', '2', '-addext',
+    command = ['openssl', 'req', '-x509', '-newkey', *kind, '-nodes', '-keyout', str(made.key), '-out', str(made.cert), '-subj',
+               f'/CN={NAME}', '-days', '2', '-addext',
                f'subjectAltName=DNS:{NAME},IP:127.0.0.1']
     try:
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)

@@ -10,8 +10,8 @@ from .outcome import ROOT, Outcome, read_finished, read_gtest_output, read_runne
 
 # With programs beside these modules that need no load or screen: the lab has one slow CPU.
 TLS_MODULES = ('test_tls', 'test_tls_counts', 'test_tls_upstream', 'test_https')
-# By itself, since it reads the kernel's counters.
-COUNTING = 'e2e.test_tls_records.'
+# By themselves, since they read the kernel's counters.
+COUNTING = ('test_tls_records', 'test_tls_memory')
 # Over kernel TLS, which only the lab has.
 KTLS_TESTS = ('e2e.test_messages.', 'e2e.test_movers.', 'e2e.test_limits.', 'e2e.test_streams.')
 SECONDS = 2400
@@ -35,7 +35,8 @@ def script() -> str:
         'echo "@@ conformance"; /usr/bin/python3 test/support/runner.py -j 6 conformance || failed=1',
         f'echo "@@ e2e"; /usr/bin/python3 test/support/runner.py -j 3 e2e {modules} || failed=1',
     ]
-    lines.append(f'echo "@@ records"; /usr/bin/python3 test/support/runner.py -j 1 e2e -k {COUNTING} || failed=1')
+    lines.append(f'echo "@@ records"; /usr/bin/python3 test/support/runner.py -j 1 e2e {patterns(COUNTING)} || '
+                 'failed=1')
     lines.append('echo "@@@"; cat /proc/net/tls_stat')
     for mode in TLS_MODES:
         lines.append(f'echo "@@ ktls.{mode}"; RINGSIDE_TEST_TLS={mode} /usr/bin/python3 test/support/runner.py -j 3 '
