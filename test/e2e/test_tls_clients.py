@@ -1,8 +1,10 @@
-"""Clients with TLS libraries that are neither OpenSSL nor GnuTLS: Chromium (BoringSSL) and Go."""
+"""Clients with TLS libraries that are neither OpenSSL nor GnuTLS: Chromium (BoringSSL), Go and Java."""
 
+import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -111,4 +113,42 @@ class Go(ClientsTest):
         done = self.run_client(ca=stranger.ca)
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn('certificate signed by unknown authority', done.stderr)
+        self.assertEqual(self.server.requests, [])
+
+
+class Java(ClientsTest):
+    """The JDK's own TLS and HTTP client."""
+
+    def run_client(self, version: str, times: int, ca: pathlib.Path | None = None) -> subprocess.CompletedProcess:
+        source = pathlib.Path(__file__).resolve().parents[1] / 'support' / 'java_client' / 'Client.java'
+        hosts = self.folder / 'hosts'
+        hosts.write_text('127.0.0.1 a.test\n')
+        return subprocess.run(
+            [self.need_program('java'), f'-Djdk.net.hosts.file={hosts}', f'-Djava.io.tmpdir={self.folder}',
+             '-XX:-UsePerfData', str(source), str(ca or self.authority.ca), version, str(times),
+             self.ringside.url('/more', scheme='https', host='a.test')],
+            check=False, timeout=140, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+    @limit(300)
+    def test_both_versions_with_sessions_that_are_resumed(self) -> None:
+        times = 3
+        for version in ('TLSv1.3', 'TLSv1.2'):
+            done = self.run_client(version, times)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual([json.loads(line) for line in done.stdout.splitlines()],
+                             [{'status': 200, 'protocol': 'HTTP_1_1', 'version': version, 'body': MORE,
+                               'digest': hashlib.sha256(b'm' * MORE).hexdigest()}] * times)
+        self.assertEqual(len(self.server.requests), 2 * times)
+        self.ringside.stop()
+        # It does not say of a session whether it was resumed, so ringside has to.
+        found = re.search(r' tls-counts clients: full=(\d+) resumed=(\d+) failed=(\d+)', self.ringside.log())
+        self.assertIsNotNone(found, self.ringside.log())
+        self.assertEqual(found.groups(), ('2', str(2 * times - 2), '0'))  # type: ignore[union-attr]
+
+    @limit(300)
+    def test_an_authority_that_it_does_not_know(self) -> None:
+        stranger = type(self.authority)(self.folder / 'other')
+        done = self.run_client('TLSv1.3', 1, stranger.ca)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn('PKIX path', done.stderr)
         self.assertEqual(self.server.requests, [])
