@@ -9,7 +9,7 @@ from .builds import CORE_MODULES, TLS_MODES, build, executables
 from .outcome import ROOT, Outcome, read_finished, read_gtest_output, read_runner_output, run
 
 # With programs beside these modules that need no load or screen: the lab has one slow CPU.
-TLS_MODULES = ('test_tls', 'test_tls_counts', 'test_tls_upstream', 'test_https')
+TLS_MODULES = ('test_tls', 'test_tls_counts', 'test_tls_early', 'test_tls_upstream', 'test_https')
 # By themselves, since they read the kernel's counters.
 COUNTING = ('test_tls_records', 'test_tls_memory')
 # Over kernel TLS, which only the lab has.

@@ -27,6 +27,7 @@ std::string line_of(std::string_view name, const TlsCounts::Role& role) {
       {"full", role.full},
       {"resumed", role.resumed},
       {"failed", role.failed},
+      {"early_data", role.early_data},
       {"kernel_sends", role.kernel_sends},
       {"kernel_receives", role.kernel_receives},
       {"user_space",
@@ -34,8 +35,11 @@ std::string line_of(std::string_view name, const TlsCounts::Role& role) {
   };
   std::string out(name);
   out += ':';
-  for (const auto& [what, count] : all)
+  for (const auto& [what, count] : all) {
+    // Few have it switched on.
+    if (count == 0 && what == "early_data") continue;
     out.append(" ").append(what).append("=").append(std::to_string(count));
+  }
   return out + reasons(role);
 }
 
@@ -45,6 +49,7 @@ void TlsCounts::Role::add(const tls::RoleCounters& counters) {
   add_to(full, counters.full);
   add_to(resumed, counters.resumed);
   add_to(failed, counters.failed);
+  add_to(early_data, counters.early_data);
   add_to(kernel_sends, counters.kernel_sends);
   add_to(kernel_receives, counters.kernel_receives);
   for (std::size_t reason = 0; reason < tls::user_space_reasons; ++reason)

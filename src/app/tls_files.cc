@@ -46,10 +46,11 @@ TlsFiles::TlsFiles(config::SnapshotRef snapshot, std::shared_ptr<const tls::Mate
       logger_(logger),
       publish_(std::move(publish)) {
   for (std::size_t entry = 0; entry < snapshot_->tls.size(); ++entry) {
-    const auto& [credentials, tickets] = material_->entries[entry];
-    watchers_.emplace_back(snapshot_->tls[entry], credentials);
+    const tls::Material::Entry& loaded = material_->entries[entry];
+    watchers_.emplace_back(snapshot_->tls[entry], loaded.credentials);
     std::vector<std::string> files;
-    if (tickets && !tickets->file().empty()) files.push_back(tickets->file());
+    if (loaded.tickets && !loaded.tickets->file().empty())
+      files.push_back(loaded.tickets->file());
     ticket_files_.emplace_back(std::move(files));
   }
 }

@@ -8,6 +8,9 @@ namespace {
 // RFC 8446 §4.6.1: a ticket is good for seven days at most.
 constexpr Millis ticket_rotation_ms_max = 7ULL * 24 * 3'600'000;
 constexpr Millis ticket_rotation_ms_min = 60'000;
+// Less holds no request; more waits in memory for clients that nobody has seen yet.
+constexpr std::uint32_t early_data_bytes_min = 1024;
+constexpr std::uint32_t early_data_bytes_max = 65'536;
 
 // TLS 1.0 and 1.1 are known, so that the message can say why they are refused.
 void read_version(Section& section, std::string_view key, std::optional<TlsVersion>& out) {
@@ -145,6 +148,19 @@ void read_tickets(Section& section, Tls& tls) {
   }
 }
 
+void read_early_data(Section& section, Tls& tls) {
+  read_flag(section, "early_data", tls.early_data);
+  read_size(section, "early_data_max", tls.early_data_bytes_max, early_data_bytes_min,
+            early_data_bytes_max);
+  const auto early = section.take("early_data");
+  const auto most = section.take("early_data_max");
+  if (most && !tls.early_data) most->complain("does nothing without early_data = true");
+  if (!early || !tls.early_data) return;
+  if (!tls.tickets) early->complain("needs tickets: it comes with a session that is resumed");
+  if (tls.max_version == TlsVersion::tls12)
+    early->complain("needs TLS 1.3, and max_version is \"1.2\"");
+}
+
 void warn_of_unused_ciphers(Section& section, const Tls& tls) {
   const bool tls13_alone =
       tls.min_version ? *tls.min_version == TlsVersion::tls13 : tls.policy == TlsPolicy::modern;
@@ -178,6 +194,7 @@ void read_tls(const Value& value, Draft& draft) {
   warn_of_unused_ciphers(section, tls);
   read_client_certificate(section, tls);
   read_tickets(section, tls);
+  read_early_data(section, tls);
   read_ktls(section, tls.ktls);
   read_ocsp(section, tls);
   section.finish();

@@ -99,6 +99,7 @@ class RequestWriter {
     if (forwarding_.request_id && !facts_.request_id.empty() && wanted("x-request-id")) {
       out_.field("X-Request-Id", facts_.request_id);
     }
+    if (facts_.early) out_.field("Early-Data", "1");
     if (edited_) write_edits(out_, facts_, edits_);
   }
 
@@ -117,6 +118,7 @@ class RequestWriter {
   bool travels(const http::Field& field) const {
     if ((managed_ & bit(field.id)) != 0) return false;
     if (field.id == FieldId::other) {
+      if (facts_.early && is_name(field.name, early_data_name)) return false;
       if (is_folded(field.name)) {
         if (!forwarding_.underscore_names && is_spoof(field.name, edits_)) return false;
       } else if (!facts_.peer_trusted && is_proxy_claim(field.name)) {

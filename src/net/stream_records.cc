@@ -73,6 +73,7 @@ void Stream::open_records() {
       room.set_mark(static_cast<std::uint8_t>(Mover::copy));
       handler_->on_received(std::exchange(room, {}));
     }
+    if (opened.confirmed) confirmed();
     if (opened.status == RecordLayer::Status::ended) return records_ended();
     if (opened.status == RecordLayer::Status::failed) return records_failed();
   }
@@ -97,6 +98,15 @@ void Stream::secured() {
     handler_->on_secured();
   if (state_ != State::open) return;
   if (!queue_.empty()) queued();
+  if (layer_->moving_ && layer_->own_bytes() == 0 && layer_->block_ == nullptr) hand_over_sending();
+}
+
+// What had to wait for it goes on.
+void Stream::confirmed() {
+  if (state_ != State::open) return;
+  handler_->on_confirmed();
+  if (state_ != State::open) return;
+  if (!queue_.empty() || finish_wanted_) queued();
   if (layer_->moving_ && layer_->own_bytes() == 0 && layer_->block_ == nullptr) hand_over_sending();
 }
 
@@ -151,10 +161,11 @@ void Stream::submit_records() {
   RecordLayer& layer = *layer_;
   if (finish_sent_) return;  // an alert would come too late
   if (layer.block_ != nullptr) return send_block();
-  if (queue_.empty() && finish_wanted_ && !layer.unannounced_) layer.close();
+  const bool early = layer.early();
+  if (queue_.empty() && finish_wanted_ && !layer.unannounced_ && !early) layer.close();
   const bool sealing = !queue_.empty() && layer.can_seal();
   if (!sealing && layer.own_bytes() == 0) {
-    if (queue_.empty()) send_fin();
+    if (queue_.empty() && !early) send_fin();
     return;
   }
   layer.block_ = context_.blocks->create();

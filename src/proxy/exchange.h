@@ -33,6 +33,8 @@ struct ClientFacts {
   std::uint32_t listen = 0;  // index into Snapshot::listens
   bool secure = false;       // the listener speaks TLS
   ClientTls* tls = nullptr;  // set when the handshake is done
+  // The request whose head comes now was in early data, so it may be a replay.
+  bool early = false;
 };
 
 // A rest of a request that is worth reading so that the connection can be kept; more is cheaper to

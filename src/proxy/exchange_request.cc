@@ -6,6 +6,7 @@
 #include "ringside/http/uri.h"
 
 #include "client_tls.h"
+#include "early_request.h"
 #include "exchange.h"
 
 namespace ringside::proxy {
@@ -58,6 +59,7 @@ void Exchange::find_facts(http::RequestHead& head) {
   facts_.client_port = client_facts_.port;
   if (client_facts_.secure) facts_.scheme = "https";
   facts_.tls = client_facts_.tls;
+  facts_.early = client_facts_.early;
   facts_.host = head.authority;
   facts_.path = head.path;
   facts_.query = head.query;
@@ -77,6 +79,12 @@ bool Exchange::admit(http::RequestHead& head) {
   if (head.method == http::Method::connect) {
     keep_ = false;  // what follows was meant for a tunnel, not for us
     refuse(405, "CONNECT is not served here.", {Origin::client, Stage::admit, Cause::not_allowed});
+    return false;
+  }
+  // Waiting for the handshake would not make it certain.
+  if (facts_.early && !may_be_early(head)) {
+    refuse(425, "This request cannot be served before the TLS handshake is over.",
+           {Origin::client, Stage::admit, Cause::not_allowed});
     return false;
   }
   std::string_view host = http::normalise_host(head.host, arena_);

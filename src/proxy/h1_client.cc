@@ -28,6 +28,14 @@ void H1Client::on_secured() {
   if (chosen_protocol() == "h2" || !listen.http1) become_h2();
 }
 
+// A request that waited goes on as any other.
+void H1Client::on_confirmed() {
+  if (input_.empty()) early_input_ = false;
+  if (!std::exchange(waits_, false) || reading_ != Reading::head) return;
+  take_head();
+  schedule_read();
+}
+
 // The handshake failed, or the records. What the layer has to say of it still leaves.
 void H1Client::on_insecure() {
   if (lingering_ || stream_.ended()) return close(false);
@@ -129,6 +137,7 @@ void H1Client::exchange_over(Afterwards afterwards) {
   chunks_ = nullptr;
   trailers_ = nullptr;
   gather_.reset();
+  waits_ = false;
   switch (afterwards) {
     case Afterwards::cut:
       stream_.end_unannounced();

@@ -62,7 +62,7 @@ class H1Client final : private net::StreamHandler,
  private:
   // What the next bytes of the queue are.
   enum class Reading : std::uint8_t {
-    head,
+    head,  // or, with `waits_`, nothing yet
     body_length,
     body_chunked,
     trailers,
@@ -72,6 +72,7 @@ class H1Client final : private net::StreamHandler,
   };
 
   void on_secured() override;
+  void on_confirmed() override;
   void on_received(ring::Lease lease) override;
   std::uint64_t opaque_bytes() override;
   void on_piped(net::PipeBytes bytes) override;
@@ -91,6 +92,7 @@ class H1Client final : private net::StreamHandler,
   bool read_tunnel();
   void head_complete(const http::Gather::Fed& fed);
   bool begin_exchange();
+  void take_head();
   void request_complete(http::FieldList* trailers);
   void end_of_input();
   void balance_input();
@@ -127,6 +129,8 @@ class H1Client final : private net::StreamHandler,
   std::uint32_t requests_ = 0;
   Reading reading_ = Reading::head;
   bool decided_ = false;  // that it is HTTP/1
+  bool waits_ = false;    // the head is whole, but not to be served before the handshake is over
+  bool early_input_ = false;  // what waits came as early data, or some of it
   bool wanted_ = false;
   bool held_ = false;    // by back-pressure, with nothing read ahead
   bool ended_ = false;   // the client's FIN came

@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "early_request.h"
 #include "h1_client.h"
 #include "h2_client.h"
 
@@ -37,6 +38,7 @@ Preface match_preface(net::SliceQueue& input) {
 
 void H1Client::on_received(ring::Lease lease) {
   if (reading_ == Reading::dropped) return;
+  early_input_ |= stream_.early();
   if (!input_.push(std::move(lease))) {
     if (exchange_ != nullptr) return exchange_->on_client_lost({ErrorCode::no_memory});
     return close(false);
@@ -89,6 +91,7 @@ void H1Client::read_input() {
   while (!input_.empty() && read_some()) {
   }
   reading_now_ = false;
+  if (input_.empty() && !stream_.early()) early_input_ = false;
   if (h2_ != nullptr) return;
   if (ended_ && input_.empty()) end_of_input();
   balance_input();
@@ -97,7 +100,7 @@ void H1Client::read_input() {
 bool H1Client::read_some() {
   switch (reading_) {
     case Reading::head:
-      return read_head();
+      return !waits_ && read_head();
     case Reading::body_length:
       return read_length();
     case Reading::body_chunked:
@@ -120,6 +123,8 @@ void H1Client::balance_input() {
   if (input_.empty() && !stream_.parked()) return;
   input_.hold_last();
   if (stream_.closing() || ended_) return;
+  // The end of the handshake is behind it; early data has a limit of its own.
+  if (waits_) return;
   if (unwatched()) return arm(unwatched_ms);
   std::size_t limit = context_.buffered_max(context_.runtime->snapshot().limits);
   if (!stream_.parked() && input_.cost() >= limit) {
@@ -241,6 +246,17 @@ void H1Client::head_complete(const http::Gather::Fed& fed) {
     head.rebase(fed.bytes, bytes, copy.data() - fed.bytes);
   }
   input_.consume(fed.used);
+  if (stream_.early() && !may_be_early(head) && !was_early_before(head)) {
+    waits_ = true;
+    return;
+  }
+  take_head();
+}
+
+void H1Client::take_head() {
+  http::RequestHead& head = parser_->head();
+  // While the connection is early one that may not be is here only to be refused.
+  facts_.early = stream_.early() || (early_input_ && may_be_early(head));
   context_.ring.timers().disarm(timer_);
   client_closes_ = !head.keep_alive;
   std::uint32_t requests_max = exchange_->snapshot().limits.requests_per_connection_max;

@@ -55,7 +55,9 @@ Channel::~Channel() {
 bool Channel::start(SslPtr ssl, bool kernel, bool required) {
   wanted_ = kernel;
   required_ = required;
-  return engine_.start(std::move(ssl), scratch_, {.keep_secrets = kernel}).has_value();
+  const bool early = server_context_ != nullptr && server_context_->options().replays != nullptr;
+  return engine_.start(std::move(ssl), scratch_, {.keep_secrets = kernel, .early_data = early})
+      .has_value();
 }
 
 bool Channel::accept(std::shared_ptr<ServerContext> context) {
@@ -102,7 +104,10 @@ net::RecordLayer::Opened Channel::open(std::string_view bytes, std::span<char> r
   Opened opened{.consumed = received.consumed,
                 .plaintext = received.plaintext,
                 .status = status_of(received.status),
-                .secured = received.handshake_done};
+                .secured = received.early || (received.handshake_done && !early_),
+                .confirmed = received.handshake_done && early_};
+  early_ = (early_ || received.early) && !received.handshake_done;
+  if (received.early) count(counters_->early_data);
   if (received.handshake_done) {
     note_secured();
     if (refused_) opened.status = Status::failed;

@@ -33,6 +33,8 @@ base::Result<void> Engine::start(SslPtr ssl, RecordScratch& scratch, const Engin
     return std::unexpected(base::Error{.code = base::ErrorCode::no_memory});
   }
   role_ = SSL_is_server(ssl_.get()) == 1 ? Role::server : Role::client;
+  expects_early_ = options.early_data && role_ == Role::server;
+  if (!expects_early_) SSL_set_max_early_data(ssl_.get(), 0);
   sniffing_ = role_ == Role::server;
   state_ = State::handshaking;
   if (role_ == Role::client) {
@@ -49,7 +51,6 @@ bool Engine::set_up(SslPtr ssl) {
   // Reading ahead would take bytes past the record at which the kernel takes over.
   SSL_set_read_ahead(ssl_.get(), 0);
   SSL_set_quiet_shutdown(ssl_.get(), 0);
-  SSL_set_max_early_data(ssl_.get(), 0);
   return true;
 }
 
@@ -83,9 +84,15 @@ Engine::Received Engine::receive(std::string_view ciphertext, std::span<char> pl
   } else if (state_ == State::handshaking || state_ == State::established) {
     ERR_clear_error();
     if (sniffing_) received.status = sniff();
-    if (received.status == Status::need_input && state_ == State::handshaking && !sniffing_)
+    if (received.status == Status::need_input && expects_early_ && !sniffing_)
+      received.status = read_early(plaintext, received);
+    if (received.status == Status::need_input && state_ == State::handshaking && !sniffing_ &&
+        !expects_early_)
       received.status = advance_handshake(received);
-    if (received.status == Status::need_input && state_ == State::established)
+    // What comes now came later than early data, of which somebody may have to be told first.
+    if (received.handshake_done && early_)
+      received.status = all_given() ? Status::need_input : Status::more;
+    else if (received.status == Status::need_input && state_ == State::established)
       received.status = answer_key_update(read_records(plaintext, received));
   } else {
     received.status = Status::failed;
@@ -116,6 +123,25 @@ Engine::Status Engine::sniff() {
   return Status::need_input;
 }
 
+// Until the client's EndOfEarlyData, or until it is known that there is none; then the handshake
+// goes on.
+Engine::Status Engine::read_early(std::span<char> out, Received& received) {
+  while (received.plaintext < out.size()) {
+    std::span<char> rest = out.subspan(received.plaintext);
+    std::size_t bytes = 0;
+    const int result = SSL_read_early_data(ssl_.get(), rest.data(), rest.size(), &bytes);
+    if (result == SSL_READ_EARLY_DATA_ERROR || stopped_ != Failure::Cause::none) return classify(0);
+    received.early |= bytes != 0 && !early_;
+    early_ |= bytes != 0;
+    received.plaintext += bytes;
+    if (result == SSL_READ_EARLY_DATA_SUCCESS) continue;
+    expects_early_ = false;
+    // So that nothing of it comes together with the end of the handshake.
+    return received.plaintext == 0 ? Status::need_input : Status::more;
+  }
+  return Status::more;
+}
+
 Engine::Status Engine::advance_handshake(Received& received) {
   const int result = SSL_do_handshake(ssl_.get());
   if (stopped_ != Failure::Cause::none || result != 1) return classify(result);
@@ -138,7 +164,7 @@ Engine::Status Engine::read_records(std::span<char> out, Received& received) {
     received.plaintext += bytes;
     if (stopped_ != Failure::Cause::none) return classify(result);
   }
-  return input_.empty() && !plaintext_pending() ? Status::need_input : Status::more;
+  return all_given() ? Status::need_input : Status::more;
 }
 
 // OpenSSL would put it off until the next record (RFC 8446 §4.6.3 allows it), which may be the

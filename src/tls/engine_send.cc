@@ -93,19 +93,20 @@ Engine::Sent Engine::send(std::span<const std::string_view> pieces, std::span<ch
 bool Engine::encrypt(std::string_view plaintext) {
   ERR_clear_error();
   // RFC 8446 §5.5. The KeyUpdate goes out before the record.
-  if (tx_.records >= records_a_key_ && SSL_version(ssl_.get()) == TLS1_3_VERSION)
+  if (tx_.records >= records_a_key_ && established() && SSL_version(ssl_.get()) == TLS1_3_VERSION)
     SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
   std::size_t written = 0;
-  const int result = SSL_write_ex(ssl_.get(), plaintext.data(), plaintext.size(), &written);
+  const auto seal = handshaking() ? &SSL_write_early_data : &SSL_write_ex;
+  const int result = seal(ssl_.get(), plaintext.data(), plaintext.size(), &written);
   if (result == 1) return true;
   classify(result);
-  // Not even a want: output is never refused, and no handshake is under way.
+  // Not even a want: output is never refused, and no handshake is waited for.
   if (state_ != State::failed) fail(Failure::Cause::internal);
   return false;
 }
 
 void Engine::close() {
-  if (!can_send()) return;
+  if (!can_send() || handshaking()) return;
   close_sent_ = true;
   ERR_clear_error();
   // 0 says that the peer's is still to come.

@@ -32,6 +32,7 @@ std::expected<std::unique_ptr<ServerContext>, std::string> make_server(
     const Material::Entry& entry, std::vector<std::string> protocols, const KernelSupport& kernel) {
   return ServerContext::make(entry.credentials, entry.tickets,
                              {.protocols = std::move(protocols),
+                              .replays = entry.replays,
                               .kernel_tls = may_hand_over(entry.credentials->config.ktls, kernel),
                               .kernel_rekeys = kernel.rekey});
 }
@@ -79,13 +80,17 @@ class Loader {
       check_ticket_file(title, config);
       return {};
     }
-    Material::Entry entry{.credentials = std::move(read.credentials), .tickets = nullptr};
+    Material::Entry entry{
+        .credentials = std::move(read.credentials), .tickets = nullptr, .replays = nullptr};
     auto tickets = make_tickets(*entry.credentials, now_ms_);
     if (!tickets) {
       note(title, {tickets.error()}, {});
       return {};
     }
     entry.tickets = std::move(*tickets);
+    if (config.early_data && entry.tickets) {
+      entry.replays = std::make_shared<ReplayGuard>(now_ms_, !entry.tickets->file().empty());
+    }
     if (const auto tried = make_server(entry, {"http/1.1"}, kernel_); !tried)
       note(title, {tried.error()}, {});
     return entry;

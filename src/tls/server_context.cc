@@ -3,6 +3,7 @@
 #include <openssl/err.h>
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 #include <vector>
 
@@ -17,6 +18,18 @@ namespace {
 
 // Enough for a root, two intermediates and the client's own.
 constexpr int verify_depth = 4;
+constexpr std::string_view http2 = "h2";
+
+bool offers_http2(const std::vector<std::string>& protocols) {
+  return std::ranges::find(protocols, http2) != protocols.end();
+}
+
+std::uint64_t steady_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000 +
+         static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
+}
 
 std::expected<void, std::string> failed(std::string_view what) {
   return std::unexpected(join({what, ": ", take_reason()}));
@@ -41,11 +54,13 @@ struct ServerContext::Parts {
   std::expected<void, std::string> add_certificate(Set& set, const Certificate& certificate) const;
   std::expected<void, std::string> set_client_rules(SSL_CTX* context) const;
   void set_tickets(SSL_CTX* context) const;
+  void set_early_data(SSL_CTX* context);
   void set_callbacks(Set& set);
 
   static int on_server_name(SSL* ssl, int* alert, void* parts);
   static int on_alpn(SSL* ssl, const unsigned char** out, unsigned char* out_size,
                      const unsigned char* in, unsigned in_size, void* parts);
+  static int on_early_data(SSL* ssl, void* parts);
   static int on_status(SSL* ssl, void* set);
   static int on_ticket(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* cipher,
                        EVP_MAC_CTX* mac, int sealing);
@@ -92,6 +107,7 @@ std::expected<void, std::string> ServerContext::Parts::build_set(
     return failed("sessions cannot be bound to their entry");
   }
   set_tickets(context);
+  set_early_data(context);
   set_callbacks(set);
   return {};
 }
@@ -156,6 +172,15 @@ void ServerContext::Parts::set_tickets(SSL_CTX* context) const {
   SSL_CTX_set_tlsext_ticket_key_evp_cb(context, on_ticket);
 }
 
+// OpenSSL's own protection keeps sessions of one context and gives out tickets that are none.
+void ServerContext::Parts::set_early_data(SSL_CTX* context) {
+  if (!options.replays || !seal) return;
+  SSL_CTX_set_max_early_data(context, credentials->config.early_data_bytes_max);
+  SSL_CTX_set_recv_max_early_data(context, credentials->config.early_data_bytes_max);
+  SSL_CTX_set_options(context, SSL_OP_NO_ANTI_REPLAY);
+  SSL_CTX_set_allow_early_data_cb(context, on_early_data, this);
+}
+
 void ServerContext::Parts::set_callbacks(Set& set) {
   SSL_CTX* context = set.context.get();
   if (options.kernel_tls) EngineCallbacks::watch_secrets(context);
@@ -180,7 +205,20 @@ int ServerContext::Parts::on_server_name(SSL* ssl, int* /*alert*/, void* parts) 
   return SSL_TLSEXT_ERR_OK;
 }
 
-int ServerContext::Parts::on_alpn(SSL* /*ssl*/, const unsigned char** out, unsigned char* out_size,
+// OpenSSL has found the ticket to be genuine and as old as the client says, and the connection to
+// be for the same name and protocol.
+int ServerContext::Parts::on_early_data(SSL* ssl, void* parts) {
+  const auto* self = static_cast<const Parts*>(parts);
+  const unsigned char* chosen = nullptr;
+  unsigned chosen_bytes = 0;
+  SSL_get0_alpn_selected(ssl, &chosen, &chosen_bytes);
+  if (chosen_bytes == 0 && offers_http2(self->options.protocols)) return 0;
+  std::array<unsigned char, ReplayGuard::random_bytes> random{};
+  if (SSL_get_client_random(ssl, random.data(), random.size()) != random.size()) return 0;
+  return self->options.replays->first(random, steady_ms()) ? 1 : 0;
+}
+
+int ServerContext::Parts::on_alpn(SSL* ssl, const unsigned char** out, unsigned char* out_size,
                                   const unsigned char* in, unsigned in_size, void* parts) {
   const auto* self = static_cast<const Parts*>(parts);
   // OpenSSL has checked the form of the client's list.
@@ -193,6 +231,8 @@ int ServerContext::Parts::on_alpn(SSL* /*ssl*/, const unsigned char** out, unsig
       }
       *out = in + theirs + 1;
       *out_size = static_cast<unsigned char>(size);
+      const std::string_view chosen(reinterpret_cast<const char*>(*out), size);
+      if (chosen == http2) SSL_set_max_early_data(ssl, 0);
       return SSL_TLSEXT_ERR_OK;
     }
   }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "ringside/tls/control_record.h"
 #include "ringside/tls/engine.h"
@@ -18,16 +19,19 @@ namespace {
 using namespace ringside;
 using namespace ringside::tls;
 
-SSL_CTX* server() {
-  static tls::test::Contexts contexts;
-  return contexts.of(Role::server);
+SSL_CTX* server(bool early_data) {
+  static tls::test::Contexts contexts[2];
+  SSL_CTX* context = contexts[early_data ? 1 : 0].of(Role::server);
+  if (early_data) SSL_CTX_set_max_early_data(context, 1000);
+  return context;
 }
 
 // The first byte of a piece is its size.
-void feed_server(std::string_view input, std::size_t room) {
+void feed_server(std::string_view input, std::size_t room, bool early_data) {
   static RecordScratch scratch;
   Engine engine;
-  fuzz::require(engine.start(tls::test::new_session(server(), Role::server), scratch).has_value(),
+  SslPtr ssl = tls::test::new_session(server(early_data), Role::server);
+  fuzz::require(engine.start(std::move(ssl), scratch, {.early_data = early_data}).has_value(),
                 "an engine starts");
   std::string plaintext(room, '\0');
   std::array<char, 7> output;
@@ -41,6 +45,7 @@ void feed_server(std::string_view input, std::size_t room) {
     fuzz::require(got.consumed <= piece.view().size(), "only what was there is consumed");
     fuzz::require(got.plaintext <= room, "plaintext stays in its room");
     fuzz::require(!engine.established(), "no handshake without keys");
+    fuzz::require(!got.early && !engine.can_send(), "no early data without a ticket");
     fuzz::require(got.status != Engine::Status::need_input || got.consumed == piece.view().size(),
                   "all input is used up");
     fuzz::require((got.status == Engine::Status::failed) == engine.failed(), "failures are said");
@@ -90,8 +95,9 @@ void read_control(std::string_view input, Version version) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
   const std::string_view input(reinterpret_cast<const char*>(data), bytes);
-  feed_server(input, 0);
-  feed_server(input, 100);
+  feed_server(input, 0, false);
+  feed_server(input, 100, false);
+  feed_server(input, 100, true);
   read_control(input, Version::tls13);
   read_control(input, Version::tls12);
   return 0;

@@ -23,6 +23,7 @@ _PEM, _VERIFY_NONE, _VERIFY_PEER = 1, 0, 1
 _WANT_READ, _ZERO_RETURN = 2, 6
 _SET_MIN, _SET_MAX, _SET_SERVER_NAME = 123, 124, 55
 _HANDSHAKE, _KEY_UPDATE = 22, 24
+_EARLY_ACCEPTED = 2
 
 _ssl, _crypto = ctypes.CDLL('libssl.so.3'), ctypes.CDLL('libcrypto.so.3')
 _MESSAGE = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_ubyte),
@@ -61,6 +62,12 @@ _write = _function(_ssl, 'SSL_write_ex', _int, _pointer, _pointer, _size, ctypes
 _shutdown = _function(_ssl, 'SSL_shutdown', _int, _pointer)
 _key_update = _function(_ssl, 'SSL_key_update', _int, _pointer, _int)
 _new_ticket = _function(_ssl, 'SSL_new_session_ticket', _int, _pointer)
+_write_early = _function(_ssl, 'SSL_write_early_data', _int, _pointer, _pointer, _size, ctypes.POINTER(_size))
+_early_status = _function(_ssl, 'SSL_get_early_data_status', _int, _pointer)
+_get_session = _function(_ssl, 'SSL_get1_session', _pointer, _pointer)
+_set_session = _function(_ssl, 'SSL_set_session', _int, _pointer, _pointer)
+_session_free = _function(_ssl, 'SSL_SESSION_free', None, _pointer)
+_session_early = _function(_ssl, 'SSL_SESSION_get_max_early_data', ctypes.c_uint32, _pointer)
 _get_error = _function(_ssl, 'SSL_get_error', _int, _pointer, _int)
 _get_version = _function(_ssl, 'SSL_get_version', _text, _pointer)
 _get_cipher = _function(_ssl, 'SSL_get_current_cipher', _pointer, _pointer)
@@ -130,6 +137,18 @@ class Context:
         return session
 
 
+class Ticket:
+    """What a client needs to resume a connection; `early_bytes` may come with its first flight."""
+
+    def __init__(self, connection: int):
+        self.pointer = _get_session(connection)
+        _need(self.pointer)
+        self.early_bytes = _session_early(self.pointer)
+
+    def __del__(self) -> None:
+        _session_free(self.pointer)
+
+
 class Session:
     """What a TlsSocket needs of an ssl.SSLObject, and more. Its owner sees to it that calls do not overlap."""
 
@@ -173,6 +192,22 @@ class Session:
     def new_ticket(self) -> None:
         _need(_new_ticket(self._connection))
         self.do_handshake()
+
+    def ticket(self) -> Ticket:
+        """Of a client that has read the server's."""
+        return Ticket(self._connection)
+
+    def resume(self, ticket: Ticket) -> None:
+        """Before the handshake."""
+        _need(_set_session(self._connection, ticket.pointer))
+
+    def write_early(self, data: bytes) -> None:
+        """With the first flight."""
+        done = _size()
+        self._call(lambda: _write_early(self._connection, data, len(data), ctypes.byref(done)))
+
+    def early_accepted(self) -> bool:
+        return _early_status(self._connection) == _EARLY_ACCEPTED
 
     def version(self) -> str:
         return _get_version(self._connection).decode()

@@ -52,6 +52,10 @@ struct Tls {
   bool tickets = true;
   std::string ticket_keys_file;                   // empty: keys are made at random
   std::uint64_t ticket_rotation_ms = 43'200'000;  // 12 h; how long random keys are in use
+  // Requests that come with the first flight of a session that is resumed (RFC 8446 §2.3), and how
+  // much of them.
+  bool early_data = false;
+  std::uint32_t early_data_bytes_max = 16'384;
   KernelTls ktls = KernelTls::automatic;
   Ocsp ocsp = Ocsp::off;  // of certificates without a file of their own
 };

@@ -44,6 +44,9 @@ struct RequestFacts {
   std::string_view server_name;
   const http::FieldList* request_fields = nullptr;
   TlsFacts* tls = nullptr;  // null: the client came to us in clear text
+  // It came as early data, so it may be a replay: the server is told, whatever the edits say (RFC
+  // 8470 §5.1).
+  bool early = false;
 };
 
 // Whether the client speaks TLS, to us or to a trusted proxy before us, whose word counts more than
@@ -54,6 +57,8 @@ bool client_is_secure(const RequestFacts& facts, base::Arena& arena);
 // none that could stand in a URI without doubt, or missing. nullptr data(): memory exhausted.
 std::string_view https_location(const RequestFacts& facts, std::string_view host,
                                 std::uint16_t port, base::Arena& arena);
+
+inline constexpr std::string_view early_data_name = "early-data";
 
 // Strict-Transport-Security of a site (RFC 6797 §6.1).
 struct Hsts {

@@ -38,9 +38,15 @@ class RecordLayer {
     std::size_t consumed = 0;
     std::size_t plaintext = 0;
     Status status = Status::need_input;
-    bool secured = false;  // the handshake was completed in this call
+    // In this call the handshake was completed, or plaintext came before that: early().
+    bool secured = false;
+    // In this call the handshake was completed that early() data went before. Behind that data.
+    bool confirmed = false;
   };
   virtual Opened open(std::string_view bytes, std::span<char> room) = 0;
+  // Plaintext has come and may be sent, but the handshake is not completed: all of it may be a
+  // replay (RFC 8446 §8). The end cannot be announced yet.
+  virtual bool early() const { return false; }
   // The socket's FIN: `ended` where the peer had announced it, else `failed`.
   virtual Status end_of_input() = 0;
 

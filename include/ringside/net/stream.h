@@ -59,8 +59,11 @@ class StreamHandler {
  public:
   // After Stream::connect succeeded; with a record layer, after the handshake.
   virtual void on_connected() {}
-  // An accepted stream's record layer has completed its handshake.
+  // An accepted stream's record layer has completed its handshake, or let data pass before that:
+  // Stream::early().
   virtual void on_secured() {}
+  // The handshake is completed of which Stream::early() was said.
+  virtual void on_confirmed() {}
   // Bytes arrived. May still come after park(), for what was under way.
   virtual void on_received(ring::Lease lease) = 0;
   // How many bytes from here on nobody needs to look at, so that they may come by on_piped.
@@ -194,6 +197,10 @@ class Stream final : public ring::Completer,
   // A send is in flight: how much of it has left is not known yet.
   bool sending() const { return sending_; }
 
+  // What has come until now may be a replay of what another connection has brought (RFC 8446 §8),
+  // until on_confirmed().
+  bool early() const { return layer_ != nullptr && layer_->early(); }
+
   bool open() const { return state_ == State::open; }
   bool closing() const { return state_ == State::closing || state_ == State::closed; }
   bool ended() const { return ended_; }
@@ -281,6 +288,7 @@ class Stream final : public ring::Completer,
   void open_records();
   void wait_for_room();
   void secured();
+  void confirmed();
   bool records_over(int result);
   void records_ended();
   void records_failed();

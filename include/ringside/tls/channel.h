@@ -48,6 +48,7 @@ class Channel final : public Layer {
   void dispose() override;
 
   Opened open(std::string_view bytes, std::span<char> room) override;
+  bool early() const override { return early_; }
   Status end_of_input() override;
   Sealed seal(std::span<const std::string_view> pieces, std::span<char> room) override;
   bool can_seal() const override { return engine_.can_send(); }
@@ -101,6 +102,7 @@ class Channel final : public Layer {
   bool begun_ = false;    // the handshake; for a server, when the client has said something
   bool secured_ = false;  // it is over
   bool stayed_ = false;   // in user space, with one direction at least, and was counted for it
+  bool early_ = false;    // data came before
   bool wanted_ = false;   // that the kernel takes over
   bool attach_failed_ = false;  // to the kernel's protocol
   bool required_ = false;       // or the connection fails

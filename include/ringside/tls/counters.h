@@ -30,6 +30,7 @@ struct RoleCounters {
   Counter full{0};
   Counter resumed{0};
   Counter failed{0};
+  Counter early_data{0};  // connections on which it was taken
   // Connections by what came after the handshake.
   Counter kernel_sends{0};
   Counter kernel_receives{0};

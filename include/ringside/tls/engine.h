@@ -58,6 +58,9 @@ class OutputStore {
 struct EngineOptions {
   // Kernel TLS is wished for: secrets are kept until the hand-off or drop_secrets().
   bool keep_secrets = false;
+  // A server's context takes early data: it is given out as it comes, so receive() gets room for
+  // plaintext from the first call on.
+  bool early_data = false;
   // KeyUpdates, tickets and requests for renegotiation that the peer may send after the handshake.
   unsigned messages_max = 64;
   // Sent under one key before a KeyUpdate of ours (TLS 1.3): RFC 8446 §5.5 allows 2^24.5 with
@@ -77,8 +80,9 @@ struct ConnectionInfo {
 };
 
 // Owner: a stream or session, thread: its ring's. Immovable. Legal states: fresh → (start)
-// handshaking → established → failed, or released after both directions were handed to the kernel.
-// Calls never block and touch no descriptor.
+// handshaking (in which a server may get early data, and answer it) → established → failed, or
+// released after both directions were handed to the kernel. Calls never block and touch no
+// descriptor.
 //
 // Output that is not the answer to send() (handshake, alerts, KeyUpdates) is kept and must be
 // fetched by take_output() after every other call, a failed one included: an alert explains the
@@ -110,6 +114,9 @@ class Engine {
     std::size_t plaintext = 0;  // bytes that were written
     Status status = Status::need_input;
     bool handshake_done = false;  // in this call: info() is there
+    // In this call: `plaintext` is the first that came before the end of the handshake, info() is
+    // there, and sending works. It may be a replay (RFC 8446 §8).
+    bool early = false;
   };
   // Takes ciphertext and gives plaintext out; during the handshake, advances it. OpenSSL copies
   // the input, a partial record at its end included, so the memory is free afterwards. `plaintext`
@@ -133,7 +140,7 @@ class Engine {
   std::size_t output_pending() const { return store_.bytes(); }
 
   // Queues close_notify. Nothing can be sent after it; receiving goes on. Without effect before the
-  // handshake is done, after a failure and after the first call.
+  // handshake is done (early data or not), after a failure and after the first call.
   void close();
 
   // Gives OpenSSL's record buffers back, for a connection that is to wait for long. Without effect
@@ -143,7 +150,9 @@ class Engine {
   bool handshaking() const { return state_ == State::handshaking; }
   bool established() const { return state_ == State::established; }
   bool failed() const { return state_ == State::failed; }
-  bool can_send() const { return established() && !close_sent_ && !tx_handed_over_; }
+  bool can_send() const {
+    return (established() || (early_ && handshaking())) && !close_sent_ && !tx_handed_over_;
+  }
   bool close_received() const { return close_received_; }
   bool close_sent() const { return close_sent_; }
   const Failure& failure() const { return failure_; }
@@ -198,7 +207,9 @@ class Engine {
   bool set_up(SslPtr ssl);
   Status sniff();
   Status advance_handshake(Received& received);
+  Status read_early(std::span<char> out, Received& received);
   Status read_records(std::span<char> out, Received& received);
+  bool all_given() const { return input_.empty() && !plaintext_pending(); }
   Status answer_key_update(Status status);
   // How many plaintext bytes the next record gets; 0: there is no room.
   std::size_t record_size(std::size_t left, std::size_t room, bool first) const;
@@ -234,6 +245,8 @@ class Engine {
   Role role_ = Role::server;
   std::uint8_t method_letters_ = 0;  // of what looks like an HTTP request so far
   bool sniffing_ = false;
+  bool expects_early_ = false;  // data, before the handshake goes on
+  bool early_ = false;          // such data has come
   bool keep_secrets_ = false;
   bool close_received_ = false;
   bool close_sent_ = false;

@@ -33,7 +33,8 @@ struct ContextSet {
 struct Material {
   struct Entry {
     std::shared_ptr<const Credentials> credentials;
-    std::shared_ptr<TicketKeys> tickets;  // null: sessions are not resumed
+    std::shared_ptr<TicketKeys> tickets;   // null: sessions are not resumed
+    std::shared_ptr<ReplayGuard> replays;  // null: no early data
   };
   KernelSupport kernel;
   std::vector<Entry> entries;                            // as Snapshot::tls

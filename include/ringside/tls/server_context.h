@@ -8,6 +8,7 @@
 
 #include "ringside/tls/credentials.h"
 #include "ringside/tls/library_context.h"
+#include "ringside/tls/replay_guard.h"
 #include "ringside/tls/session.h"
 #include "ringside/tls/ticket_keys.h"
 
@@ -18,6 +19,9 @@ struct ServerOptions {
   // others alone is refused with no_application_protocol; one that names none is served. Empty: the
   // extension is ignored.
   std::vector<std::string> protocols;
+  // Early data is taken (RFC 8446 §2.3), once each; needs tickets. Null: none. Not on connections
+  // that chose "h2", nor where the first bytes decide whether it is HTTP/2.
+  std::shared_ptr<ReplayGuard> replays;
   // Connections may be handed to the kernel, so engines are told the secrets. (OpenSSL prints them
   // for that, which is some 6% of a handshake.)
   bool kernel_tls = true;

@@ -23,6 +23,8 @@ TEST(ConfigTls, Defaults) {
   EXPECT_FALSE(tls.min_version || tls.max_version);
   EXPECT_EQ(tls.client_certificate, ClientCertificate::off);
   EXPECT_TRUE(tls.tickets);
+  EXPECT_FALSE(tls.early_data);
+  EXPECT_EQ(tls.early_data_bytes_max, 16'384U);
   EXPECT_EQ(tls.ticket_rotation_ms, 12U * 3'600'000);
   EXPECT_EQ(tls.ktls, KernelTls::automatic);
   EXPECT_EQ(tls.ocsp, Ocsp::off);
@@ -148,6 +150,19 @@ TEST(ConfigTls, ClientCertificates) {
             "certificates must come from (like client_ca = \"clients-ca.pem\")"});
   EXPECT_EQ(warnings(entry("client_certificate = \"off\"\nclient_ca = \"/x\"\n")),
             Lines{"t.toml:3:13: \"client_ca\" is not used, since client_certificate is \"off\""});
+}
+
+TEST(ConfigTls, EarlyData) {
+  const auto snapshot = good(entry("early_data = true\nearly_data_max = \"8KiB\"\n"));
+  EXPECT_TRUE(snapshot->tls[0].early_data);
+  EXPECT_EQ(snapshot->tls[0].early_data_bytes_max, 8192U);
+  EXPECT_EQ(of("early_data_max = \"8KiB\"\n"),
+            Lines{"t.toml:2:18: \"early_data_max\" does nothing without early_data = true"});
+  EXPECT_EQ(
+      of("early_data = true\ntickets = false\n"),
+      Lines{"t.toml:2:14: \"early_data\" needs tickets: it comes with a session that is resumed"});
+  EXPECT_EQ(of("early_data = true\nmax_version = \"1.2\"\n"),
+            Lines{"t.toml:2:14: \"early_data\" needs TLS 1.3, and max_version is \"1.2\""});
 }
 
 TEST(ConfigTls, Tickets) {

@@ -228,6 +228,17 @@ TEST(RequestFields, LongValuesGrowTheHead) {
                           own.substr(own.find("X-Forwarded-Proto")) + "x-b: " + huge + "\n");
 }
 
+// RFC 8470 §5.1: what came as early data is said to be, once, whatever the client or the route
+// says.
+TEST(RequestFields, EarlyDataIsTold) {
+  Exchange e("Early-Data: 1\nAccept: a\nearly-data: 1\n");
+  EXPECT_EQ(e.sent(), "Early-Data: 1\nAccept: a\nearly-data: 1\n" + own) << "its own word stays";
+  e.facts.early = true;
+  EXPECT_EQ(e.sent(), "Accept: a\n" + own + "Early-Data: 1\n");
+  e.edits.remove = {"early-data"};
+  EXPECT_EQ(e.sent(), "Accept: a\n" + own + "Early-Data: 1\n");
+}
+
 TEST(RequestFields, OnlyTheArenaIsUsed) {
   Exchange e("Accept: */*\nX_A: 1\nX-Forwarded-For: 1.1.1.1\n");
   e.trust_peer();

@@ -28,7 +28,7 @@ inline const std::string bad_record("?\0", 2);
 inline const std::string alert("a\0", 2);  // what a failure has to say
 
 // The handshake: the client says "hi", the server "yo", the client "ok". Who has read the last word
-// meant for it is secured.
+// meant for it is secured; a server with `early_data`, when a record comes before "ok".
 class ScriptedLayer final : public RecordLayer {
  public:
   static constexpr std::size_t record_max = 100;  // plaintext bytes
@@ -39,13 +39,18 @@ class ScriptedLayer final : public RecordLayer {
 
   Opened open(std::string_view bytes, std::span<char> room) override {
     Opened out;
-    const bool before = established;
     while (true) {
       const std::size_t some = std::min(plain_.size(), room.size() - out.plaintext);
       std::copy_n(plain_.data(), some, room.data() + out.plaintext);
       plain_.erase(0, some);
       out.plaintext += some;
-      out.secured = established && !before;
+      out.secured |= (established || early_) && !std::exchange(told_, established || early_);
+      if (early_ && out.plaintext != 0) return with(out, Status::more);
+      if (early_ && established) {
+        early_ = false;
+        out.confirmed = true;
+        return with(out, out.consumed == bytes.size() ? Status::need_input : Status::more);
+      }
       if (!plain_.empty()) return with(out, Status::more);
       if (failed) return with(out, Status::failed);
       if (closed) return with(out, Status::ended);
@@ -53,6 +58,7 @@ class ScriptedLayer final : public RecordLayer {
       take(bytes[out.consumed++]);
     }
   }
+  bool early() const override { return early_; }
   Status end_of_input() override {
     ++ends;
     if (!closed) failed = true;
@@ -77,7 +83,7 @@ class ScriptedLayer final : public RecordLayer {
     out.produced = wire.size();
     return out;
   }
-  bool can_seal() const override { return established && !failed && !close_said; }
+  bool can_seal() const override { return (established || early_) && !failed && !close_said; }
   std::size_t own_bytes() const override { return own_.size(); }
   std::size_t take_own(std::span<char> room) override {
     const std::string own = std::exchange(own_, {});
@@ -168,6 +174,7 @@ class ScriptedLayer final : public RecordLayer {
   std::vector<std::size_t> controls;
 
   // What is to happen.
+  bool early_data = false;
   unsigned records_a_seal = 1000;
   bool fail_seal = false;
   bool kernel = false;  // may take over
@@ -195,11 +202,13 @@ class ScriptedLayer final : public RecordLayer {
   }
   void take(char byte) {
     partial_ += byte;
-    if (!established) return take_word(client_ ? "yo" : heard_ ? "ok" : "hi");
+    const bool early = early_data && heard_ && partial_[0] == 'd';
+    if (!established && !early) return take_word(client_ ? "yo" : heard_ ? "ok" : "hi");
     if (partial_.size() < 2) return;
     const auto bytes = static_cast<unsigned char>(partial_[1]);
     if (partial_.size() < 2U + bytes) return;
     const std::string whole = std::exchange(partial_, {});
+    early_ = !established;
     if (whole[0] == 'd')
       plain_ = record(std::string_view(whole).substr(2)).substr(2);
     else if (whole[0] == 'c')
@@ -218,6 +227,8 @@ class ScriptedLayer final : public RecordLayer {
 
   const bool client_;
   bool heard_ = false;
+  bool early_ = false;
+  bool told_ = false;
   bool refused_ = false;
   std::string own_;
   std::string partial_;

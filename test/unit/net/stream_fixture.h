@@ -19,6 +19,7 @@ class Recorder final : public StreamHandler {
  public:
   void on_connected() override { tell("connected"); }
   void on_secured() override { tell("secured"); }
+  void on_confirmed() override { tell("confirmed"); }
   void on_received(ring::Lease lease) override {
     std::string text(lease.bytes());
     marks.push_back(Piece(lease.share(0, lease.size())).mover());

@@ -55,10 +55,15 @@ SslPtr new_session(SSL_CTX* context, Role role, SSL_SESSION* resumed) {
 
 // ---- the peer
 
-Peer::Peer(SSL_CTX* context, Role role, SSL_SESSION* session)
+Peer::Peer(SSL_CTX* context, Role role, SSL_SESSION* session, std::string_view early)
     : ssl(new_session(context, role, session)) {
   SSL_set_bio(ssl.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
   BIO_set_mem_eof_return(SSL_get_rbio(ssl.get()), -1);
+  if (!early.empty()) {
+    std::size_t written = 0;
+    EXPECT_EQ(SSL_write_early_data(ssl.get(), early.data(), early.size(), &written), 1);
+    EXPECT_EQ(written, early.size());
+  }
   if (role == Role::client) advance();
 }
 

@@ -1,6 +1,8 @@
 // The other end of a connection: plain OpenSSL over memory, with certificates made on the spot.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -38,7 +40,8 @@ SslPtr new_session(SSL_CTX* context, Role role, SSL_SESSION* resumed = nullptr);
 
 class Peer {
  public:
-  Peer(SSL_CTX* context, Role role, SSL_SESSION* session = nullptr);
+  // `early`: what a client sends with its first flight.
+  Peer(SSL_CTX* context, Role role, SSL_SESSION* session = nullptr, std::string_view early = {});
 
   // Takes bytes from the wire and does with them what can be done; plaintext is added to
   // `received`.
@@ -48,6 +51,8 @@ class Peer {
   std::string take();
 
   void send(std::string_view plaintext);
+  // The end of a handshake with early data, which reading alone puts off.
+  void finish() { EXPECT_EQ(SSL_do_handshake(ssl.get()), 1); }
   // The next flight has it in front.
   void update_key(bool reply_requested);
   // TLS 1.2: asks for it, against the policy of ours.
