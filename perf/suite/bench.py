@@ -65,7 +65,7 @@ class Bench:
 
     @contextlib.contextmanager
     def all_running(self, row: Row) -> Iterator[list[Proxy]]:
-        tls = suite_tls.Tls(self.certificate, row.tls != 'full') if row.tls else None
+        tls = suite_tls.Tls(self.certificate, row.tls != 'full', row.streams != 0) if row.tls else None
         with contextlib.ExitStack() as stack:
             proxies = []
             for kind in self.kinds:

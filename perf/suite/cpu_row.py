@@ -14,7 +14,7 @@ WARM_UP_SECONDS = 1.0
 
 def job_of(bench: Bench, row: Row) -> loads.Job:
     return loads.Job(row.path, row.connections, bench.settings.seconds, row.fresh,
-                     bench.upstream.upload if row.upload else None, tls=bool(row.tls))
+                     bench.upstream.upload if row.upload else None, tls=bool(row.tls), streams=row.streams)
 
 
 def transferred(row: Row, outcome: parsers.Outcome) -> float:
@@ -32,7 +32,8 @@ def cost(row: Row, outcome: parsers.Outcome, cpu_seconds: float) -> float:
 def measure(bench: Bench, row: Row) -> Result:
     job, turn = job_of(bench, row), bench.settings.turn
     tool = loads.choose(job, bench.settings.load, row.tool)
-    result = Result(row, f'{tool.name}, {row.connections} connections, {job.seconds:g} s a round '
+    streams = f' of {row.streams} streams' if row.streams else ''
+    result = Result(row, f'{tool.name}, {row.connections} connections{streams}, {job.seconds:g} s a round '
                          f'in turns of {turn * 1e3:g} ms')
     if row.tls == 'resumed' and (share := resumed_share(bench, tool)) < tls.RESUMED_MIN:
         result.skipped = f'{tool.name} resumed {share:.0%} of its sessions with a server that lets it'

@@ -25,6 +25,7 @@ class Job:
     upload: pathlib.Path | None = None  # POST this file
     rate: float | None = None  # open loop: so many requests a second, latency from when each was due
     tls: bool = False
+    streams: int = 0  # of HTTP/2, at a time on each connection; 0: HTTP/1.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +54,8 @@ def wrk_command(program: str, job: Job, url: str, folder: pathlib.Path) -> list[
 
 def h2load_command(program: str, job: Job, url: str, folder: pathlib.Path) -> list[str]:
     body = ['-d', str(job.upload)] if job.upload else []
-    return [program, '--h1', '-t', '1', '-c', str(job.connections), '-D', f'{job.seconds:g}', *body, url]
+    protocol = ['-m', str(job.streams)] if job.streams else ['--h1']
+    return [program, *protocol, '-t', '1', '-c', str(job.connections), '-D', f'{job.seconds:g}', *body, url]
 
 
 def oha_command(program: str, job: Job, url: str, folder: pathlib.Path) -> list[str]:
@@ -71,10 +73,10 @@ def oha_command(program: str, job: Job, url: str, folder: pathlib.Path) -> list[
 
 
 TOOLS = {tool.name: tool for tool in (
-    Tool('wrk', 'the package wrk', '-v', lambda job: job.rate is None, wrk_command, parsers.wrk),
+    Tool('wrk', 'the package wrk', '-v', lambda job: job.rate is None and not job.streams, wrk_command, parsers.wrk),
     Tool('h2load', 'the package nghttp2-client', '--version', lambda job: job.rate is None and not job.fresh,
          h2load_command, parsers.h2load),
-    Tool('oha', '"cargo install oha"', '--version', lambda job: True, oha_command, parsers.oha))}
+    Tool('oha', '"cargo install oha"', '--version', lambda job: not job.streams, oha_command, parsers.oha))}
 
 
 def find(name: str) -> str | None:

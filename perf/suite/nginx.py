@@ -30,14 +30,15 @@ def command(config: pathlib.Path, program: str = PROGRAM) -> list[str]:
     return [program, '-p', str(config.parent), '-c', str(config), '-e', str(config.parent / 'error.log')]
 
 
-def proxy(port: int, upstream: int, idle: int, tls: str = '', deferred: bool = False) -> str:
+def proxy(port: int, upstream: int, idle: int, tls: str = '', deferred: bool = False,
+          http2: bool = False) -> str:
     """Buffering as nginx has it by default; the header fields that ringside sends by default. `tls`: the lines
     that a listener with TLS needs."""
     return f'''  upstream app {{
     server 127.0.0.1:{upstream}; keepalive {idle}; keepalive_requests 1000000000; keepalive_timeout 1h;
   }}
   server {{
-    listen 127.0.0.1:{port} backlog=4096 reuseport{" deferred" if deferred else ""}{" ssl" if tls else ""}; {tls}
+    listen 127.0.0.1:{port} backlog=4096 reuseport{" deferred" if deferred else ""}{" ssl" if tls else ""}{" http2" if http2 else ""}; {tls}
     client_max_body_size 0;
     location / {{
       proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection "";

@@ -95,7 +95,7 @@ access = "off"
 [listen.web]
 address = "127.0.0.1:{place.port}"
 {f'defer_accept = "1s"{chr(10)}' if place.deferred else ''}\
-{f'tls = "web"{chr(10)}{place.tls.ringside()}' if place.tls else ''}[upstream.app]
+{f'tls = "web"{chr(10)}{place.tls.listen()}{place.tls.ringside()}' if place.tls else ''}[upstream.app]
 servers = ["127.0.0.1:{place.upstream}"]
 idle_connections = {place.idle}
 idle_timeout = "1h"
@@ -112,7 +112,8 @@ upstream = "app"
 def nginx_kind() -> Kind:
     def prepare(place: Place) -> list[str]:
         config = nginx.write(place.folder, nginx.proxy(place.port, place.upstream, place.idle,
-                                                        place.tls.nginx() if place.tls else '', place.deferred),
+                                                       place.tls.nginx() if place.tls else '', place.deferred,
+                                                       bool(place.tls and place.tls.http2)),
                              min(16384, max(1024, 2 * place.clients + 512)), place.rings)
         return nginx.command(config)
     return Kind('nginx', prepare, lambda: first_line([nginx.PROGRAM, '-v']).removeprefix('nginx version: '))

@@ -32,6 +32,7 @@ class Row:
     fresh: bool = False
     deferred: bool = False  # connections come to the proxy with their first byte
     upload: bool = False
+    streams: int = 0  # of HTTP/2, at a time on each connection; 0: HTTP/1.1
     per_gb: int = 0  # bytes of one transfer, when the cost is counted by the GB
     tool: str = 'wrk'  # the load generator, or nothing where we ask ourselves
     max_rounds: int | None = None
@@ -73,6 +74,8 @@ ROWS = (
         Target(ABSOLUTE, 1.15, 1.05), fresh=True, tls='resumed'),
     Row('handshake-rings-rsa-resumed', 'the same with sessions that are resumed (RSA-2048)', '×', 'handshake',
         Target(ABSOLUTE, 1.15, 1.05), fresh=True, tls='resumed', rsa=True),
+    Row('http2', 'HTTP/2 over TLS, 1 KiB, 10 connections of 10 streams', 'µs CPU/request', 'cpu',
+        Target(RATIO, 0.75, 0.50), connections=10, streams=10, tool='h2load', tls='kept'),
     Row('connection-memory', 'private memory of an idle keep-alive connection', 'KiB', 'connection-memory',
         Target(ABSOLUTE, 2.0, 1.0), connections=10000, tool='', max_rounds=3),
     Row('idle-memory-tls', 'private memory of an idle keep-alive connection with TLS', 'KiB', 'connection-memory',

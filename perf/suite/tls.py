@@ -33,10 +33,12 @@ class Certificate:
 
 @dataclasses.dataclass(frozen=True)
 class Tls:
-    """How a proxy is to speak to clients. `resume`: it gives tickets out, and opens them."""
+    """How a proxy is to speak to clients. `resume`: it gives tickets out, and opens them. `http2`: what it speaks over
+    TLS, where a client asks for it."""
 
     certificate: Certificate
     resume: bool
+    http2: bool = False
 
     def nginx(self) -> str:
         return (f'ssl_certificate {self.certificate.cert}; ssl_certificate_key {self.certificate.key}; '
@@ -45,11 +47,15 @@ class Tls:
 
     def haproxy_bind(self) -> str:
         return (f' ssl crt {self.certificate.both} ssl-min-ver {VERSION} ciphersuites {CIPHER} curves {GROUP}'
-                f' alpn http/1.1{"" if self.resume else " no-tls-tickets"}')
+                f' alpn {"h2" if self.http2 else "http/1.1"}{"" if self.resume else " no-tls-tickets"}')
 
     def haproxy_global(self) -> str:
         """Without tickets, sessions would be kept there."""
         return '' if self.resume else '  tune.ssl.cachesize 0\n'
+
+    def listen(self) -> str:
+        """Lines of ringside's listener."""
+        return 'protocols = ["h2", "http/1.1"]\n' if self.http2 else ''
 
     def ringside(self) -> str:
         """A table [tls.web]."""
@@ -74,7 +80,8 @@ def make_certificate(folder: pathlib.Path, rsa: bool = False) -> Certificate:
 
 
 def check(name: str, port: int, tls: Tls, path: str) -> None:
-    """Two requests, each on a connection of its own: the row means nothing unless all is as it should be."""
+    """Two requests, each on a connection of its own, and a handshake for HTTP/2: the row means nothing unless all is as
+    it should be."""
     context = ssl.create_default_context(cafile=tls.certificate.cert)
     first = _ask(name, context, port, path, None)
     second = _ask(name, context, port, path, first)
@@ -84,6 +91,20 @@ def check(name: str, port: int, tls: Tls, path: str) -> None:
     if second.reused != tls.resume:
         raise SystemExit(f'{name} {"resumes sessions" if second.reused else "does not resume a session"} where it '
                          f'{"should" if tls.resume else "should not"}')
+    if tls.http2 and (agreed := _agree(name, tls, port)) != 'h2':
+        raise SystemExit(f'{name} agrees on {agreed or "no protocol"}, not on h2')
+
+
+def _agree(name: str, tls: Tls, port: int) -> str | None:
+    """What a client that offers h2 gets by ALPN."""
+    context = ssl.create_default_context(cafile=tls.certificate.cert)
+    context.set_alpn_protocols(['h2'])
+    try:
+        with socket.create_connection(('127.0.0.1', port), 10) as plain:
+            with context.wrap_socket(plain, server_hostname=NAME) as sock:
+                return sock.selected_alpn_protocol()
+    except OSError as error:
+        raise SystemExit(f'{name} does not serve HTTP/2 over TLS: {error}') from error
 
 
 @dataclasses.dataclass(frozen=True)

@@ -91,6 +91,15 @@ class Loads(unittest.TestCase):
         self.assertEqual(loads.choose(fresh, 'h2load', 'wrk').name, 'wrk')
         self.assertEqual(loads.choose(loads.Job('/', 1, 1), 'h2load', 'wrk').name, 'h2load')
         self.assertEqual(loads.choose(loads.Job('/', 1, 1, rate=10), 'wrk', 'oha').name, 'oha')
+        for other in ('wrk', 'oha'):
+            self.assertEqual(loads.choose(loads.Job('/', 1, 1, streams=2), other, 'h2load').name, 'h2load')
+
+    def test_streams_are_http_2(self) -> None:
+        folder = pathlib.Path('/tmp')
+        command = loads.h2load_command('h2load', loads.Job('/x', 7, 2, streams=9), 'https://h/x', folder)
+        self.assertEqual(command[command.index('-m') + 1], '9')
+        self.assertNotIn('--h1', command)
+        self.assertIn('--h1', loads.h2load_command('h2load', loads.Job('/x', 7, 2), 'http://h/x', folder))
 
     def test_commands(self) -> None:
         job = loads.Job('/x', 7, 2, fresh=True, rate=100, upload=pathlib.Path('/tmp/body'))

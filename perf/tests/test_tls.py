@@ -23,11 +23,13 @@ class Proof(unittest.TestCase):
         cls.folder.cleanup()
 
     def check(self, *, resume: bool, cipher: str = 'TLS_AES_256_GCM_SHA384', tickets: int = 2,
-              version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> None:
+              version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3, protocol: str = '') -> None:
         with tls.Probe(self.certificate) as probe, mock.patch.object(tls, 'CIPHER', cipher):
             probe.context.num_tickets = tickets
             probe.context.minimum_version = probe.context.maximum_version = version
-            tls.check('it', probe.port, tls.Tls(self.certificate, resume), '/1k')
+            if protocol:
+                probe.context.set_alpn_protocols([protocol])
+            tls.check('it', probe.port, tls.Tls(self.certificate, resume, bool(protocol)), '/1k')
 
     def test_all_is_well(self) -> None:
         self.check(resume=True)
@@ -46,6 +48,11 @@ class Proof(unittest.TestCase):
             self.check(resume=True, tickets=0)
         with self.assertRaisesRegex(SystemExit, 'resumes sessions where it should not'):
             self.check(resume=False)
+
+    def test_http_2_or_another_protocol(self) -> None:
+        self.check(resume=True, protocol='h2')
+        with self.assertRaisesRegex(SystemExit, 'it agrees on no protocol, not on h2'):
+            self.check(resume=True, protocol='http/1.1')
 
     def test_another_certificate(self) -> None:
         with tempfile.TemporaryDirectory() as folder, tls.Probe(self.certificate) as probe:
