@@ -184,6 +184,7 @@ void H2Callbacks::head_complete(H2Connection& to, H2Stream& stream, bool end_str
 void H2Callbacks::trailers_complete(H2Connection& to, H2Stream& stream, bool end_stream) {
   H2HeadReader& reader = *std::exchange(stream.reader_, nullptr);
   if (!end_stream) return bad_request(to, stream, {400, "a second head in a request"});
+  if (stream.head_.websocket) return bad_request(to, stream, {400, "trailers in a tunnel"});
   if (!reader.finish_trailers()) return bad_request(to, stream, reader.fault());
   request_complete(to, stream, &reader.fields());
 }

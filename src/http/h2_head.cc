@@ -72,6 +72,8 @@ void H2HeadReader::pseudo_field(std::string_view name, std::string_view value) {
     take_pseudo(authority, authority_, value);
   } else if (name == ":scheme") {
     take_pseudo(scheme, scheme_, value);
+  } else if (name == ":protocol") {
+    take_pseudo(protocol, protocol_, value);
   } else {
     fail(400, "unknown pseudo-header field");
   }
@@ -111,6 +113,8 @@ void H2HeadReader::regular_field(std::string_view name, std::string_view value) 
     return;
   }
   if (!valid(name, value)) return;
+  // Of HTTP/1.1: there the handshake will have a key of its own (RFC 8441 §5).
+  if (has(protocol) && name == "sec-websocket-key") return;
   Field field{.name = name, .value = value, .id = field_id(name)};
   field.hop_by_hop = travels_not(section_, field);
   if (field.id != FieldId::other) {
@@ -200,6 +204,20 @@ bool H2HeadReader::join_cookies() {
 
 // ---- the whole
 
+// RFC 8441 §4 and §5. The request goes on as the GET that opens a WebSocket in HTTP/1.1.
+bool H2HeadReader::finish_websocket(RequestHead& head, bool end_stream) {
+  if (head.method != Method::connect) return fail(400, ":protocol without CONNECT");
+  if (end_stream) return fail(400, "CONNECT that ends its stream");
+  if (seen(FieldId::content_length)) return fail(400, "Content-Length with CONNECT");
+  if (protocol_ != "websocket") return fail(501, "CONNECT to an unknown protocol");
+  head.websocket = head.upgrade = true;
+  head.method = Method::get;
+  head.method_text = "GET";
+  const Field upgrade{
+      .name = "upgrade", .value = protocol_, .id = FieldId::upgrade, .hop_by_hop = true};
+  return fields_.add(arena_, upgrade) || fail(503, "out of memory for fields");
+}
+
 bool H2HeadReader::finish_authority(RequestHead& head) {
   if (!has(authority) && !seen(FieldId::host)) return fail(400, "neither :authority nor Host");
   head.authority = has(authority) ? authority_ : host_;
@@ -241,10 +259,12 @@ bool H2HeadReader::finish_request(RequestHead& head, bool end_stream) {
   head.version = Version::http2;
   head.method_text = method_;
   head.method = method_of(method_);
+  if (has(protocol) && !finish_websocket(head, end_stream)) return false;
   if (!finish_target(head) || !finish_authority(head)) return false;
   if (!join_cookies()) return fail(503, "out of memory for fields");
   head.fields = fields_;
   head.te_trailers = te_trailers_;
+  if (head.websocket) return true;  // what follows is no body
   head.expect_continue = expect_continue_ && !end_stream;
   if (seen(FieldId::content_length)) {
     if (end_stream && content_length_ != 0) return fail(400, "less body than Content-Length says");

@@ -20,7 +20,8 @@ namespace ringside::http::detail {
 // case or other bytes that no name may have; control characters in a value, or blanks around it;
 // pseudo-header fields that are unknown, doubled, behind regular ones, in trailers, or missing;
 // fields of a connection; `te` other than "trailers"; no valid authority, or a Host that says
-// another; a path that is none; Content-Length twice or no number. 414 and 431 stand for limits.
+// another; a path that is none; Content-Length twice or no number. 414 and 431 stand for limits,
+// 501 for an extended CONNECT to something else than a WebSocket.
 class H2HeadReader {
  public:
   // `limits` must outlive the reader, the arena also what it read.
@@ -41,7 +42,7 @@ class H2HeadReader {
   const ParseFault& fault() const { return fault_; }
 
  private:
-  enum Pseudo : std::uint8_t { method = 1, scheme = 2, authority = 4, path = 8 };
+  enum Pseudo : std::uint8_t { method = 1, scheme = 2, authority = 4, path = 8, protocol = 16 };
 
   bool failed() const { return !fault_.reason.empty(); }
   bool fail(std::uint16_t status, std::string_view reason);
@@ -54,6 +55,7 @@ class H2HeadReader {
   bool add(Field& field);
   bool join_cookies();
   bool finish_target(RequestHead& head);
+  bool finish_websocket(RequestHead& head, bool end_stream);
   bool finish_authority(RequestHead& head);
   bool has(Pseudo which) const { return (pseudo_ & which) != 0; }
   bool seen(FieldId id) const { return (seen_ & bit(id)) != 0; }
@@ -75,6 +77,7 @@ class H2HeadReader {
   std::string_view scheme_;
   std::string_view authority_;
   std::string_view path_;
+  std::string_view protocol_;
   std::string_view host_;
   std::string_view priority_;
   FieldList fields_;

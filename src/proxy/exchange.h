@@ -102,6 +102,8 @@ class Exchange final : private upstream::ResponseHandler,
   void relay_interim(http::ResponseHead& head);
   void relay_final(http::ResponseHead& head);
   void relay_switch(http::ResponseHead& head);
+  bool proves_websocket(http::ResponseHead& head) const;
+  void refuse_answer(std::string_view text);
   bool client_keeps(bool server_keeps) const;
 
   // exchange_https.cc

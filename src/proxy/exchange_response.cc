@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "ringside/base/text.h"
+#include "ringside/http/websocket.h"
 
 #include "exchange.h"
 
@@ -40,6 +41,9 @@ bool Exchange::client_keeps(bool server_keeps) const {
 }
 
 void Exchange::relay_final(http::ResponseHead& head) {
+  // To the client it would say that the tunnel is there.
+  if (head_->websocket && head.status < 300)
+    return refuse_answer("The server does not speak WebSocket here.");
   status_ = head.status;
   first_byte_ns_ = since_start();
   bool old_client = head_->version == http::Version::http10;
@@ -73,22 +77,39 @@ void Exchange::relay_final(http::ResponseHead& head) {
   }
 }
 
+void Exchange::refuse_answer(std::string_view text) {
+  drop_upstream();
+  refuse(502, text, {Origin::upstream, Stage::wait_response, Cause::bad_message});
+  settle();
+}
+
+// Also keeps the proof, which is for us, from the client (RFC 8441 §5).
+bool Exchange::proves_websocket(http::ResponseHead& head) const {
+  const http::Field* key = head_->fields.find(http::websocket_key_name);
+  const http::Field* given = head.fields.find(http::websocket_accept_name);
+  if (key == nullptr || given == nullptr) return false;
+  const auto wanted = http::websocket_accept(key->value);
+  if (given->value != std::string_view(wanted.data(), wanted.size())) return false;
+  for (http::Field& field : head.fields) {
+    if (base::equals_ignore_case(field.name, http::websocket_accept_name)) field.hop_by_hop = true;
+  }
+  return true;
+}
+
 void Exchange::relay_switch(http::ResponseHead& head) {
   const http::Field* wanted = head_->fields.find(http::FieldId::upgrade);
   const http::Field* given = head.fields.find(http::FieldId::upgrade);
   if (!head_->upgrade || wanted == nullptr || given == nullptr ||
-      request_ != RequestState::complete) {
-    drop_upstream();
-    refuse(502, "The server switched protocols unasked.",
-           {Origin::upstream, Stage::wait_response, Cause::bad_message});
-    return settle();
-  }
-  status_ = 101;
+      request_ != RequestState::complete)
+    return refuse_answer("The server switched protocols unasked.");
+  if (head_->websocket && !proves_websocket(head))
+    return refuse_answer("The server does not prove that it speaks WebSocket.");
+  status_ = head_->websocket ? 200 : 101;
   first_byte_ns_ = since_start();
   keep_ = false;
   response_event(ResponseEvent::tunnel);
   request_event(RequestEvent::tunnel);
-  http::HeadWriter writer = client_.start_head(101, head.reason);
+  http::HeadWriter writer = client_.start_head(status_, head.reason);
   filter::write_response_fields(writer, head, facts_, snapshot().forwarding,
                                 route_->response_headers, hsts());
   ResponseFraming framing{.upgrade = true, .upgrade_value = given->value};

@@ -1,9 +1,10 @@
 #include "h2_client_stream.h"
 
 #include <algorithm>
-#include <cassert>
 #include <span>
 #include <utility>
+
+#include "ringside/http/websocket.h"
 
 #include "h2_client.h"
 
@@ -32,6 +33,22 @@ bool H2ClientStream::begin(const ClientFacts& facts) {
 }
 
 // ---- the request
+
+void H2ClientStream::on_head(http::RequestHead& head) {
+  if (head.websocket && !add_websocket_key(head)) return on_lost({ErrorCode::no_memory});
+  head_whole_ = true;
+  exchange_->on_head(head);
+}
+
+// The server will prove by it that it speaks WebSocket (RFC 6455 §4.2.2); the exchange looks.
+bool H2ClientStream::add_websocket_key(http::RequestHead& head) {
+  std::uint8_t nonce[http::websocket_nonce_bytes];
+  context_.ids.fill(nonce);
+  const auto key = http::websocket_key(nonce);
+  const std::string_view kept = exchange_->arena().copy({key.data(), key.size()});
+  if (kept.data() == nullptr) return false;
+  return head.fields.add(exchange_->arena(), {.name = http::websocket_key_name, .value = kept});
+}
 
 void H2ClientStream::on_body(ring::Lease piece) {
   if (lost_) return client_.frames().consume(*this, piece.size());
@@ -105,8 +122,9 @@ http::HeadWriter H2ClientStream::start_head(std::uint16_t status, std::string_vi
 
 bool H2ClientStream::send_head(http::HeadWriter& head, const ResponseFraming& framing) {
   using Kind = http::Framing::Kind;
-  const bool empty = framing.body.kind == Kind::none ||
-                     (framing.body.kind == Kind::length && framing.body.length == 0);
+  const bool empty =
+      !framing.upgrade && (framing.body.kind == Kind::none ||
+                           (framing.body.kind == Kind::length && framing.body.length == 0));
   if (framing.body.kind == Kind::length) {
     head.field("content-length", framing.body.length);
     length_known_ = true;
@@ -188,9 +206,10 @@ std::uint64_t H2ClientStream::bytes_delivered() const {
   return bytes_framed_ - std::min(bytes_framed_, owed);
 }
 
-// No head of HTTP/2 has an Upgrade that could be answered.
+// Of a WebSocket: DATA frames in both directions, whose ends are those of a connection (RFC 8441
+// §5).
 void H2ClientStream::enter_tunnel() {
-  assert(false && "an upgrade in HTTP/2");
+  tunnel_ = true;
 }
 
 // ---- the end
@@ -199,7 +218,7 @@ void H2ClientStream::end_frames(Afterwards afterwards) {
   if (!closed()) {
     H2Code code = H2Code::no_error;  // it is complete, and the rest of the request is not wanted
     if (!response_ended())
-      code = afterwards == Afterwards::reset ? H2Code::cancel : H2Code::internal_error;
+      code = tunnel_ || afterwards == Afterwards::reset ? H2Code::cancel : H2Code::internal_error;
     client_.frames().reset(*this, code);
   }
   if (input_.bytes() != 0) client_.frames().consume(*this, input_.bytes());

@@ -35,10 +35,7 @@ class H2ClientStream final : public ClientSession,
   bool begin(const ClientFacts& facts);
 
   // ---- from the connection
-  void on_head(http::RequestHead& head) {
-    head_whole_ = true;
-    exchange_->on_head(head);
-  }
+  void on_head(http::RequestHead& head);
   void on_body(ring::Lease piece);
   void on_end(http::FieldList* trailers);
   void on_bad(const http::ParseFault& fault);
@@ -74,6 +71,7 @@ class H2ClientStream final : public ClientSession,
  private:
   bool body_queued(std::size_t bytes);
   void give(ring::Lease piece);
+  bool add_websocket_key(http::RequestHead& head);
   void end_frames(Afterwards afterwards);
 
   Context& context_;
@@ -93,6 +91,7 @@ class H2ClientStream final : public ClientSession,
   bool head_given_ = false;  // a final one
   bool head_whole_ = false;  // of the request
   bool lost_ = false;
+  bool tunnel_ = false;
 };
 
 }  // namespace ringside::proxy

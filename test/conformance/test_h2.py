@@ -214,15 +214,26 @@ class H2Cases(testcase.RingsideTest):
         self.assertEqual((client.status(1), client.data(1)), (403, b'no'))
         self.assertIn(client.reset_code(1), (None, h2.NO_ERROR))
 
-    def test_B42_extended_connect_is_not_offered(self) -> None:
+    def test_B42_extended_connect_is_for_websockets(self) -> None:
         connect = [(':method', 'CONNECT'), (':protocol', 'websocket'), (':scheme', 'http'), (':authority', 'a.test'),
                    (':path', '/ws'), ('sec-websocket-version', '13')]
-        ringside, _ = self.start()
+        ringside, server = self.start()
         client = self.connect(ringside)
         self.assertTrue(client.wait(lambda: client.of(h2.SETTINGS)))
         settings = client.of(h2.SETTINGS)[0].payload
-        self.assertNotIn(8, [int.from_bytes(settings[at:at + 2], 'big') for at in range(0, len(settings), 6)])
+        self.assertIn(h2.setting(8, 1), [settings[at:at + 6] for at in range(0, len(settings), 6)])
+        client.ask(1, [(name, 'connect-udp' if name == ':protocol' else value) for name, value in connect], end=False)
+        self.assertTrue(client.wait(lambda: client.complete(1)))
+        self.assertEqual(client.status(1), 501)
+        # Over before it began; told to be a GET; with a body; and answered by a server that speaks none.
         self.check_rejected(connect)
+        self.check_rejected([(':method', 'GET'), *connect[1:]], body=b'')
+        self.check_rejected([*connect, ('content-length', '5')], body=b'hello')
+        client.ask(3, connect, end=False)
+        self.assertTrue(client.wait(lambda: client.complete(3)))
+        self.assertEqual(client.status(3), 502)
+        self.assertEqual(server.requests[0].method, 'GET')
+        self.assertEqual(server.requests[0].get('upgrade'), 'websocket')
 
     def test_B43_response_trailers(self) -> None:
         ringside, _ = self.start(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: grpc-status\r\n\r\n'

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -135,9 +136,13 @@ class RequestIds {
  public:
   explicit RequestIds(std::uint64_t seed_a, std::uint64_t seed_b) : state_{seed_a, seed_b} {}
   std::string_view next(base::Arena& arena);
+  // As random as the ids: different, but no secret.
+  void fill(std::span<std::uint8_t, 16> out);
   std::string_view keep_or_next(const RequestFacts& facts, base::Arena& arena);
 
  private:
+  std::uint64_t next_word();
+
   std::uint64_t state_[2];
 };
 

@@ -141,6 +141,8 @@ struct RequestHead {
   bool expect_continue = false;  // Expect: 100-continue, in HTTP/1.1 only (RFC 9110 §10.1.1)
   bool upgrade = false;          // Connection names Upgrade, and Upgrade is there (RFC 9110 §7.8)
   bool te_trailers = false;      // TE: trailers
+  // The extended CONNECT of HTTP/2 (RFC 8441), told as the GET with Upgrade that HTTP/1.1 has.
+  bool websocket = false;
   Framing framing;
   FieldList fields;
   void rebase(const char* from, std::size_t bytes, std::ptrdiff_t delta);

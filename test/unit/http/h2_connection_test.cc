@@ -47,7 +47,8 @@ TEST(H2Connection, BeginsWithOurSettings) {
   EXPECT_EQ(frames[0].type, 4);
   EXPECT_EQ(frames[0].payload, h2_number(3, 2) + h2_number(7, 4) + h2_number(4, 2) +
                                    h2_number(100'000, 4) + h2_number(6, 2) + h2_number(32'768, 4) +
-                                   h2_number(9, 2) + h2_number(1, 4));
+                                   h2_number(9, 2) + h2_number(1, 4) + h2_number(8, 2) +
+                                   h2_number(1, 4));
   const auto windows = of_type(frames, window_update);
   ASSERT_EQ(windows.size(), 1U);
   EXPECT_EQ(windows[0].number(0), 1024U * 1024 - 65'535);
@@ -101,6 +102,18 @@ TEST(H2Connection, ASecondHeadInARequestIsMalformed) {
   EXPECT_TRUE(peer.receive(h2_headers(1, h2_request("POST", "/"), false) +
                            h2_headers(1, {{"a", "b"}}, false)));
   EXPECT_EQ(peer.events, (Lines{"1 head POST /", "1 bad 400", "1 reset 1"}));
+}
+
+TEST(H2Connection, ATunnelHasDataAndNoTrailers) {
+  H2Recorder peer;
+  ASSERT_TRUE(peer.greet());
+  H2FieldList fields = h2_request("CONNECT", "/chat", {{"sec-websocket-version", "13"}});
+  fields.insert(fields.begin(), {":protocol", "websocket"});
+  ASSERT_TRUE(peer.receive(h2_headers(1, fields, false) + h2_headers(3, fields, false)));
+  ASSERT_TRUE(peer.receive(h2_data(1, "hello", false) + h2_data(1, "", true)));
+  ASSERT_TRUE(peer.receive(h2_headers(3, {{"x-a", "b"}}, true)));
+  EXPECT_EQ(peer.events, (Lines{"1 head GET /chat", "3 head GET /chat", "1 data hello", "1 end",
+                                "3 bad 400", "3 reset 1"}));
 }
 
 TEST(H2Connection, ResponsesAreFieldsAndFramesWithoutTheConnectionsOwn) {

@@ -133,6 +133,54 @@ TEST_F(H2Head, ConnectAndAsteriskHaveTheirForms) {
   EXPECT_FALSE(read(changed(":path", "*"))) << "for OPTIONS only";
 }
 
+// RFC 8441 §5.1 has such a request.
+const Fields chat = {{":method", "CONNECT"},
+                     {":protocol", "websocket"},
+                     {":scheme", "https"},
+                     {":path", "/chat?room=1"},
+                     {":authority", "a.test"}};
+
+TEST_F(H2Head, AWebSocketIsTheGetThatOpensIt) {
+  ASSERT_TRUE(
+      read(with(chat, {{"sec-websocket-version", "13"}, {"sec-websocket-key", "mine"}}), false));
+  EXPECT_TRUE(head.websocket);
+  EXPECT_TRUE(head.upgrade);
+  EXPECT_EQ(head.method, Method::get);
+  EXPECT_EQ(head.method_text, "GET");
+  EXPECT_EQ(head.target, "/chat?room=1");
+  EXPECT_EQ(head.path, "/chat");
+  EXPECT_EQ(head.authority, "a.test");
+  EXPECT_EQ(head.form, TargetForm::origin);
+  EXPECT_EQ(head.framing.kind, Framing::Kind::none) << "what follows is no body";
+  EXPECT_EQ(value("upgrade"), "websocket");
+  EXPECT_TRUE(head.fields.find("upgrade")->hop_by_hop);
+  EXPECT_EQ(value("sec-websocket-version"), "13");
+  EXPECT_EQ(value("sec-websocket-key"), "(none)") << "that is made for the server";
+}
+
+TEST_F(H2Head, WhatIsNoWebSocket) {
+  EXPECT_FALSE(read(chat, true)) << "nothing could be sent to it";
+  EXPECT_EQ(fault.status, 400);
+  EXPECT_FALSE(read(with(chat, {{"content-length", "5"}}), false));
+  EXPECT_EQ(fault.status, 400);
+  Fields other = chat;
+  other[1].second = "connect-udp";
+  EXPECT_FALSE(read(other, false));
+  EXPECT_EQ(fault.status, 501);
+  other = chat;
+  other[0].second = "GET";
+  EXPECT_FALSE(read(other, false));
+  EXPECT_EQ(fault.status, 400);
+  for (const std::size_t missing : {2U, 3U, 4U}) {
+    other = chat;
+    other.erase(other.begin() + static_cast<std::ptrdiff_t>(missing));
+    EXPECT_FALSE(read(other, false)) << missing;
+    EXPECT_EQ(fault.status, 400) << missing;
+  }
+  ASSERT_TRUE(read(with(get, {{"sec-websocket-key", "k"}})));
+  EXPECT_EQ(value("sec-websocket-key"), "k") << "of no concern elsewhere";
+}
+
 TEST_F(H2Head, MalformedRequestsAreRefused) {
   const std::pair<std::string_view, Fields> cases[] = {
       {"B02", with(get, {{"transfer-encoding", "chunked"}})},
@@ -163,7 +211,7 @@ TEST_F(H2Head, MalformedRequestsAreRefused) {
       {"B23", with(get, {{"te", "gzip"}})},
       {"te and more", with(get, {{"te", "trailers, gzip"}})},
       {"B25", with(get, {{":path", "/other"}})},
-      {"unknown pseudo", with(get, {{":protocol", "websocket"}})},
+      {"unknown pseudo", with(get, {{":version", "2"}})},
       {"pseudo of responses", with(get, {{":status", "200"}})},
       {"pseudo behind", with(with(without(":path"), {{"a", "b"}}), {{":path", "/"}})},
       {"B30", with(get, {{"x-a", "b\0c"sv}})},
