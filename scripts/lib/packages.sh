@@ -12,4 +12,4 @@ clang_packages=(clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev llvm-1
 # The peers that ringside is tested against, and what drives them.
 peer_packages=(curl nginx nghttp2-client wrk python3 python3-websockets chromium shellcheck
   procps ca-certificates git valgrind slowhttptest openssl gnutls-bin testssl.sh
-  libnss3-tools golang-go default-jdk-headless)
+  libnss3-tools golang-go nodejs default-jdk-headless)

@@ -4,11 +4,9 @@ import json
 import pathlib
 import re
 import struct
-import subprocess
-import tempfile
 import zlib
 
-from support import nginx, testcase
+from support import chromium, nginx, testcase
 from support.limits import limit
 
 from .test_websocket import EchoServer
@@ -60,7 +58,6 @@ class Browser(testcase.RingsideTest):
 
     @limit(150)
     def test_a_page_with_all_its_parts(self) -> None:
-        chromium = self.need_program('chromium')
         server = nginx.Nginx()
         self.addCleanup(server.close)
         sockets = EchoServer()
@@ -75,19 +72,13 @@ class Browser(testcase.RingsideTest):
         ringside = self.start_proxy(server.address, extra=(
             '[[site.route]]\npath = "/socket"\nupstream = "sockets"\n'
             f'[upstream.sockets]\nservers = ["{sockets.address}"]\n'))
-        with tempfile.TemporaryDirectory(prefix='ringside-chromium-') as profile:
-            done = subprocess.run(
-                [chromium, '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
-                 '--disable-background-networking', '--disable-component-update', '--disable-sync',
-                 '--disable-dev-shm-usage', f'--user-data-dir={profile}', '--virtual-time-budget=15000',
-                 '--ignore-certificate-errors', '--timeout=60000', '--dump-dom', ringside.url('/index.html')],
-                check=False, capture_output=True, text=True, timeout=120,
-                env={'HOME': profile, 'PATH': '/usr/bin:/bin', 'XDG_RUNTIME_DIR': profile})
-        said = dict(re.findall(r'<p id="(\w+)">([^<]*)</p>', done.stdout))
+        page, errors = chromium.load(self.need_program('chromium'), ringside.url('/index.html'),
+                                     '--ignore-certificate-errors')
+        said = dict(re.findall(r'<p id="(\w+)">([^<]*)</p>', page))
         self.assertEqual(said, {
             'style': 'rgb(1, 2, 3)', 'script': 'script ran', 'fetch': 'fetched 200000',
             'socket': 'socket said from the browser', 'pictures': f'{PICTURES} pictures, 64 wide'},
-            done.stderr[-2000:])
+            errors)
         targets = {pathlib.PurePosixPath(record['target']).name: record['status']
                    for record in map(json.loads, ringside.access_lines())}
         self.assertEqual(targets.get('picture0.png'), 200)

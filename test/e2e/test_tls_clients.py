@@ -5,11 +5,9 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
-import tempfile
 
-from support import testcase
+from support import chromium, golang, testcase
 from support.limits import limit
 
 PAGE = (b'<!doctype html><html><head><title>over TLS</title></head><body><p id="said"></p><script>'
@@ -36,28 +34,11 @@ class ClientsTest(testcase.AuthorityTest):
 class Chromium(ClientsTest):
     """It trusts what its user's certificate store has."""
 
-    def trust(self, home: str) -> None:
-        """A store with the CA."""
-        store = pathlib.Path(home) / '.pki' / 'nssdb'
-        store.mkdir(parents=True)
-        for options in (['-N', '--empty-password'], ['-A', '-n', 'test', '-t', 'C,,', '-i', str(self.authority.ca)]):
-            subprocess.run([self.need_program('certutil'), '-d', f'sql:{store}', *options], check=True, timeout=60,
-                           stdin=subprocess.DEVNULL, capture_output=True)
-
     def load(self, trusted: bool) -> tuple[str, str]:
-        """The page as it is in the end, and what Chromium said."""
-        with tempfile.TemporaryDirectory(prefix='ringside-chromium-') as home:
-            if trusted:
-                self.trust(home)
-            done = subprocess.run(
-                [self.need_program('chromium'), '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic',
-                 '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync',
-                 '--disable-dev-shm-usage', f'--user-data-dir={home}/profile', '--virtual-time-budget=15000',
-                 '--host-resolver-rules=MAP a.test 127.0.0.1', '--timeout=60000', '--dump-dom',
-                 self.ringside.url('/page', scheme='https', host='a.test')],
-                check=False, capture_output=True, text=True, timeout=120,
-                env={'HOME': home, 'PATH': '/usr/bin:/bin', 'XDG_RUNTIME_DIR': home})
-        return done.stdout, done.stderr[-2000:]
+        return chromium.load(
+            self.need_program('chromium'), self.ringside.url('/page', scheme='https', host='a.test'),
+            '--host-resolver-rules=MAP a.test 127.0.0.1', authority=self.authority.ca if trusted else None,
+            certutil=self.need_program('certutil'))
 
     @limit(150)
     def test_a_page(self) -> None:
@@ -77,16 +58,7 @@ class Go(ClientsTest):
 
     def setUp(self) -> None:
         super().setUp()
-        self.program = self.folder / 'go_client'
-        source = pathlib.Path(__file__).resolve().parents[1] / 'support' / 'go_client' / 'main.go'
-        copy = self.folder / 'main.go'  # away from whatever the folders above say about modules
-        shutil.copy(source, copy)
-        done = subprocess.run(
-            [self.need_program('go'), 'build', '-o', str(self.program), str(copy)], check=False, timeout=240,
-            cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            env={**os.environ, 'HOME': os.environ.get('HOME') or str(self.folder), 'CGO_ENABLED': '0',
-                 'GO111MODULE': 'off', 'GOFLAGS': '', 'GOTOOLCHAIN': 'local', 'GOPROXY': 'off'})
-        self.assertEqual(done.returncode, 0, done.stdout.decode(errors='backslashreplace'))
+        self.program = golang.build(self.need_program('go'), 'go_client', self.folder)
 
     def run_client(self, *options: str, ca: pathlib.Path | None = None) -> subprocess.CompletedProcess:
         return subprocess.run(
