@@ -83,12 +83,14 @@ bool H2Callbacks::begin_block(H2Stream& stream, const HeadLimits& limits, bool t
 
 H2Stream* H2Callbacks::begin_request(H2Connection& to, std::int32_t id) {
   to.checks_->history.opened(id);
+  ++to.streams_open_;
   H2Stream* stream = to.ended_ ? nullptr : to.handler_.on_stream();
   if (stream == nullptr) {
     nghttp2_submit_rst_stream(to.session_, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
     return nullptr;
   }
   stream->id_ = id;
+  stream->window_ = to.limits_.stream_window_bytes;
   nghttp2_session_set_stream_user_data(to.session_, id, stream);
   // RFC 9218 §10 leaves it to us in which order streams go that have the same urgency, where their
   // clients did not say: in turn, so that none waits for another.
@@ -142,6 +144,9 @@ int H2Callbacks::on_frame(nghttp2_session* session, const nghttp2_frame* frame, 
       break;
     case NGHTTP2_DATA:
       if (stream != nullptr && ends_stream(frame->hd)) request_complete(to, *stream, nullptr);
+      break;
+    case NGHTTP2_PING:
+      if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0) to.open_windows();
       break;
     case NGHTTP2_RST_STREAM:
       to.checks_->history.ended(frame->hd.stream_id);
@@ -211,6 +216,7 @@ int H2Callbacks::on_data(nghttp2_session* session, std::uint8_t, std::int32_t id
     bad_request(to, *stream, {400, "more body than Content-Length says"});
     return 0;
   }
+  to.note_data(bytes);
   to.handler_.on_request_data(*stream, text(data, bytes));
   return 0;
 }
@@ -218,6 +224,7 @@ int H2Callbacks::on_data(nghttp2_session* session, std::uint8_t, std::int32_t id
 int H2Callbacks::on_stream_close(nghttp2_session* session, std::int32_t id, std::uint32_t code,
                                  void* user) {
   connection(user).checks_->history.closed(id);
+  connection(user).stream_closed();
   H2Stream* stream = stream_of(session, id);
   if (stream == nullptr) return 0;
   nghttp2_session_set_stream_user_data(session, id, nullptr);

@@ -7,13 +7,17 @@
 
 #include "h2_frame_walk.h"
 #include "h2_stream_history.h"
+#include "h2_windows.h"
 
 namespace ringside::http::detail {
 
 // What is looked after beside nghttp2.
 struct H2Checks {
+  explicit H2Checks(const H2Limits& limits)
+      : windows(limits.stream_window_bytes, limits.window_bytes_max) {}
   H2FrameWalk walk;
   H2StreamHistory history;
+  H2Windows windows;
 };
 
 // `user` is the H2Connection in all of them.

@@ -108,11 +108,13 @@ H2Connection::H2Connection(H2Shared& shared, H2Handler& handler, const H2Limits&
     : shared_(shared),
       handler_(handler),
       limits_(limits),
-      checks_(std::make_unique<detail::H2Checks>()),
+      checks_(std::make_unique<detail::H2Checks>(limits)),
+      connection_window_(limits.connection_window_bytes),
       resets_(resets_max, resets_per_second),
       idle_frames_(idle_frames_max, idle_frames_per_second) {}
 
 H2Connection::~H2Connection() {
+  shared_.window_bytes_used_ -= connection_window_ - limits_.connection_window_bytes;
   nghttp2_session_del(session_);
 }
 
@@ -254,11 +256,61 @@ void H2Connection::forget(H2Stream& stream) {
 void H2Connection::consume(H2Stream& stream, std::size_t bytes) {
   if (stream.closed_) return consume_forgotten(bytes);
   nghttp2_session_consume(session_, stream.id_, bytes);
+  stream.consumed_ += bytes;
+  if (stream.window_ < checks_->windows.window()) open_window(stream);
 }
 
 void H2Connection::consume_forgotten(std::size_t bytes) {
   nghttp2_session_consume_connection(session_, bytes);
 }
+
+// ---- windows
+
+void H2Connection::note_data(std::size_t bytes) {
+  if (limits_.window_bytes_max == 0 || !checks_->windows.received(bytes)) return;
+  static constexpr std::uint8_t opaque[8] = {'w', 'i', 'n', 'd', 'o', 'w', 's', 0};
+  nghttp2_submit_ping(session_, NGHTTP2_FLAG_NONE, opaque);
+}
+
+// A PING was answered: the connection's first, and each stream's when its server takes what comes.
+void H2Connection::open_windows() {
+  detail::H2Windows& windows = checks_->windows;
+  std::uint32_t wanted = windows.answered();
+  if (wanted == windows.window()) return;
+  const std::size_t left =
+      shared_.window_bytes_ - std::min(shared_.window_bytes_, shared_.window_bytes_used_);
+  wanted = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(wanted, std::uint64_t{connection_window_} + left));
+  if (wanted > connection_window_ && !set_connection_window(wanted)) return;
+  windows.set(std::max(wanted, windows.window()));
+}
+
+bool H2Connection::set_connection_window(std::uint32_t bytes) {
+  if (nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, 0,
+                                            static_cast<std::int32_t>(bytes)) != 0)
+    return false;
+  shared_.window_bytes_used_ += bytes;
+  shared_.window_bytes_used_ -= connection_window_;
+  connection_window_ = bytes;
+  return true;
+}
+
+void H2Connection::open_window(H2Stream& stream) {
+  if (stream.consumed_ < stream.window_) return;
+  const std::uint32_t wanted = checks_->windows.window();
+  if (nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, stream.id_,
+                                            static_cast<std::int32_t>(wanted)) == 0)
+    stream.window_ = wanted;
+}
+
+// With the last stream the windows are given back to the other connections.
+void H2Connection::stream_closed() {
+  if (--streams_open_ != 0 || connection_window_ == limits_.connection_window_bytes) return;
+  set_connection_window(limits_.connection_window_bytes);
+  checks_->windows.begin_anew();
+}
+
+// ---- the end
 
 void H2Connection::announce_end() {
   nghttp2_submit_shutdown_notice(session_);

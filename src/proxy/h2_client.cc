@@ -22,6 +22,8 @@ constexpr std::uint32_t exchanges_factor = 2;
 constexpr std::uint32_t window_factor = 4;
 constexpr std::uint32_t window_bytes_min = 65'535;  // RFC 9113 §6.9.2
 constexpr std::uint32_t window_bytes_max = 1U << 24;
+// As far as windows are opened for what a long path holds: 80 ms at 100 MB/s, doubled.
+constexpr std::uint32_t window_opened_bytes_max = 1U << 24;
 
 http::H2Limits limits_of(const config::Limits& limits) {
   const std::uint32_t window =
@@ -31,7 +33,8 @@ http::H2Limits limits_of(const config::Limits& limits) {
                    .fields_max = limits.header_count_max},
           .streams_max = limits.streams_per_connection_max,
           .stream_window_bytes = window,
-          .connection_window_bytes = window * window_factor};
+          .connection_window_bytes = window * window_factor,
+          .window_bytes_max = std::max(window, window_opened_bytes_max)};
 }
 
 H2ClientStream& own(http::H2Stream& stream) {
@@ -48,9 +51,6 @@ H2Client::H2Client(Context& context, ClientTransport& transport)
       output_(context.h2_blocks, stream_),
       timer_(&H2Client::timed_out, this),
       grace_timer_(&H2Client::grace_over, this),
-      // Of windows that are used up by full frames, twice what they hold.
-      input_cost_max_(std::size_t{2} *
-                      limits_of(context.runtime->snapshot().limits).connection_window_bytes),
       streams_max_(exchanges_factor *
                    context.runtime->snapshot().limits.streams_per_connection_max) {}
 
@@ -80,9 +80,11 @@ void H2Client::on_received(ring::Lease lease) {
 // The windows bound the bytes, but bytes that come one by one cost more.
 void H2Client::balance_input() {
   if (stream_.closing() || ended_) return;
-  if (!stream_.parked() && input_cost_ >= input_cost_max_) {
+  // Of windows that are used up by full frames, twice what they hold.
+  const std::size_t input_cost_max = std::size_t{2} * frames_.window_bytes();
+  if (!stream_.parked() && input_cost_ >= input_cost_max) {
     stream_.park();
-  } else if (stream_.parked() && input_cost_ < input_cost_max_ / 2) {
+  } else if (stream_.parked() && input_cost_ < input_cost_max / 2) {
     stream_.resume();
   }
 }

@@ -103,7 +103,6 @@ class H2Client final : public net::StreamHandler, private http::H2Handler, priva
   net::IdleTime idle_time_;
   const ring::Lease* receiving_ = nullptr;  // what the bytes of on_request_data are in
   std::size_t input_cost_ = 0;              // of bodies that nobody wants yet
-  std::size_t input_cost_max_;
   std::uint32_t streams_now_ = 0;
   std::uint32_t streams_max_;
   std::uint32_t requests_ = 0;

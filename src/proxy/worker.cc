@@ -100,6 +100,9 @@ struct Worker::Parts final : ring::MessageHandler {
                 .client_list = &client_list,
                 .drain_grace_ms = drain_grace_ms,
                 .retired = &retired} {
+    // What uploads over long paths may bring beyond the usual windows: a quarter of the buffers.
+    h2.set_window_bytes(std::size_t{first->snapshot->server.buffers} *
+                        first->snapshot->server.buffer_bytes / 4);
     use(std::move(first));
   }
 

@@ -8,7 +8,7 @@ import pathlib
 import re
 import subprocess
 
-from support import chromium, golang, testcase, upstream, wire
+from support import chromium, delay, golang, h2, testcase, upstream, wire
 from support.limits import limit
 
 from . import test_websocket
@@ -205,3 +205,44 @@ class Tools(ClientsTest):
                                        self.url(scheme, '/hello'))
                 self.assertIn('4000 succeeded, 0 failed, 0 errored, 0 timeout', out)
                 self.assertIn('status codes: 4000 2xx, 0 3xx, 0 4xx, 0 5xx', out)
+
+
+class LongPath(ClientsTest):
+    """A round trip of 50 ms."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        path = delay.Delay(self.ringside.port, 0.025)
+        self.addCleanup(path.close)
+        self.client = h2.Client(path.port)
+        self.addCleanup(self.client.sock.close)
+
+    def window(self, stream: int) -> int:
+        """What was ever given, less what it began with."""
+        return sum(f.number() for f in self.client.of(h2.WINDOW_UPDATE, stream))
+
+    def upload(self, path: str, size: int) -> int:
+        """Sends as windows let it. The most that was under way at once."""
+        self.client.ask(1, [(':method', 'POST'), (':scheme', 'http'), (':authority', 'a.test'), (':path', path),
+                            ('content-length', str(size))], end=False)
+        sent = most = 0
+
+        def room() -> int:
+            return min(65535 + self.window(0), 256 * 1024 + self.window(1)) - sent
+
+        while sent < size:
+            self.assertTrue(self.client.wait(lambda: room() > 0))
+            most = max(most, room())
+            part = min(room(), size - sent)
+            sent += part
+            self.client.body(1, bytes(part), end=sent == size)
+        return most
+
+    @limit(120)
+    def test_windows_open_for_an_upload(self) -> None:
+        size = 40_000_000
+        most = self.upload('/hash', size)
+        self.assertTrue(self.client.wait(lambda: self.client.complete(1), 60))
+        self.assertEqual(self.client.data(1), hashlib.sha256(bytes(size)).hexdigest().encode())
+        self.assertGreater(most, 1_000_000)
+        self.assertTrue(self.client.of(h2.PING))

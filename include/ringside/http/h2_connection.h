@@ -42,6 +42,9 @@ struct H2Limits {
   // What a client may send before anybody has consumed it: of a stream, and in all.
   std::uint32_t stream_window_bytes = 256 * 1024;
   std::uint32_t connection_window_bytes = 1024 * 1024;
+  // As far as they are opened, both of them, for uploads that a long path holds up; less when
+  // H2Shared::window_bytes are used up. 0: never.
+  std::uint32_t window_bytes_max = 0;
 };
 
 // What a peer may do so many times at once, and then again at a rate. Pure: time is told.
@@ -95,6 +98,8 @@ class H2Stream {
   RequestHead head_;
   std::int64_t body_bytes_ = 0;
   std::int64_t length_ = -1;  // as Content-Length says; -1: it does not
+  std::uint64_t consumed_ = 0;
+  std::uint32_t window_ = 0;
   std::int32_t id_ = 0;
   std::uint32_t heads_due_ = 0;
   Phase phase_ = Phase::head;
@@ -148,12 +153,16 @@ class H2Shared {
   H2Shared(const H2Shared&) = delete;
   H2Shared& operator=(const H2Shared&) = delete;
   H2Memory& memory() { return memory_; }
+  // What the windows of all connections may be wider by, in sum, than they begin with. 0 at first.
+  void set_window_bytes(std::size_t bytes) { window_bytes_ = bytes; }
 
  private:
   friend class H2Connection;
   struct Parts;
   std::unique_ptr<Parts> parts_;
   H2Memory memory_;
+  std::size_t window_bytes_ = 0;
+  std::size_t window_bytes_used_ = 0;
 };
 
 // Owner: a client's session; thread: its ring's. States: fresh → (start) open → ended. After
@@ -176,6 +185,8 @@ class H2Connection {
   bool in_head() const { return in_head_; }
   // We ended it for the client's fault, with a GOAWAY.
   bool ended() const { return ended_; }
+  // What may be received of all requests before it was consumed.
+  std::uint32_t window_bytes() const { return connection_window_; }
   // One line for a log: what the client did that ended it. Empty: it is no fault of the client's.
   std::string_view failure() const { return failure_; }
 
@@ -217,6 +228,11 @@ class H2Connection {
   bool check_header();
   bool give_up(H2Code code, std::string_view why);
   void note_abuse(std::string_view what) { give_up(H2Code::enhance_your_calm, what); }
+  void note_data(std::size_t bytes);
+  void open_windows();
+  void open_window(H2Stream& stream);
+  bool set_connection_window(std::uint32_t bytes);
+  void stream_closed();
 
   H2Shared& shared_;
   H2Handler& handler_;
@@ -225,6 +241,8 @@ class H2Connection {
   nghttp2_session* session_ = nullptr;
   std::uint64_t now_ms_ = 0;
   std::size_t block_bytes_ = 0;  // of the header block that is being read
+  std::uint32_t connection_window_;
+  std::uint32_t streams_open_ = 0;
   // Requests taken back, or refused for a mistake: each has cost us something. What completes makes
   // up for one.
   H2Allowance resets_;
