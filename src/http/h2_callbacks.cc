@@ -92,6 +92,8 @@ H2Stream* H2Callbacks::begin_request(H2Connection& to, std::int32_t id) {
   stream->id_ = id;
   stream->window_ = to.limits_.stream_window_bytes;
   nghttp2_session_set_stream_user_data(to.session_, id, stream);
+  stream->prioritised_ = to.checks_->priorities.has(id);
+  if (stream->prioritised_) return stream;
   // RFC 9218 §10 leaves it to us in which order streams go that have the same urgency, where their
   // clients did not say: in turn, so that none waits for another.
   const nghttp2_extpri priority{.urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY, .inc = 1};
@@ -145,6 +147,9 @@ int H2Callbacks::on_frame(nghttp2_session* session, const nghttp2_frame* frame, 
     case NGHTTP2_DATA:
       if (stream != nullptr && ends_stream(frame->hd)) request_complete(to, *stream, nullptr);
       break;
+    case NGHTTP2_PRIORITY_UPDATE:
+      note_priority(to, session, *frame);
+      break;
     case NGHTTP2_PING:
       if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0) to.open_windows();
       break;
@@ -156,6 +161,17 @@ int H2Callbacks::on_frame(nghttp2_session* session, const nghttp2_frame* frame, 
       break;
   }
   return 0;
+}
+
+// It may come before the stream's head is complete, or before the stream.
+void H2Callbacks::note_priority(H2Connection& to, nghttp2_session* session,
+                                const nghttp2_frame& frame) {
+  const auto& update = *static_cast<const nghttp2_ext_priority_update*>(frame.ext.payload);
+  H2Stream* stream = stream_of(session, update.stream_id);
+  if (stream != nullptr)
+    stream->prioritised_ = true;
+  else
+    to.checks_->priorities.note(update.stream_id);
 }
 
 int H2Callbacks::on_invalid_frame(nghttp2_session*, const nghttp2_frame*, int, void* user) {
@@ -174,7 +190,7 @@ void H2Callbacks::head_complete(H2Connection& to, H2Stream& stream, bool end_str
   if (!reader.finish_request(stream.head_, end_stream))
     return bad_request(to, stream, reader.fault());
   nghttp2_extpri priority{};
-  if (parse_priority(reader.priority(), priority))
+  if (!stream.prioritised_ && parse_priority(reader.priority(), priority))
     nghttp2_session_change_extpri_stream_priority(to.session_, stream.id_, &priority, 0);
   stream.phase_ = end_stream ? H2Stream::Phase::ended : H2Stream::Phase::body;
   Framing& framing = stream.head_.framing;

@@ -5,6 +5,7 @@
 
 #include "ringside/http/h2_connection.h"
 
+#include "h2_early_priorities.h"
 #include "h2_frame_walk.h"
 #include "h2_stream_history.h"
 #include "h2_windows.h"
@@ -18,6 +19,7 @@ struct H2Checks {
   H2FrameWalk walk;
   H2StreamHistory history;
   H2Windows windows;
+  H2EarlyPriorities priorities;
 };
 
 // `user` is the H2Connection in all of them.
@@ -44,6 +46,7 @@ struct H2Callbacks {
   static int send_data(nghttp2_session* session, nghttp2_frame* frame, const std::uint8_t* header,
                        std::size_t bytes, nghttp2_data_source*, void* user);
 
+  static void note_priority(H2Connection& to, nghttp2_session* session, const nghttp2_frame& frame);
   static H2Stream* begin_request(H2Connection& to, std::int32_t id);
   static bool begin_block(H2Stream& stream, const HeadLimits& limits, bool trailers);
   static void head_complete(H2Connection& to, H2Stream& stream, bool end_stream);

@@ -106,6 +106,7 @@ class H2Stream {
   bool closed_ = false;
   bool reset_ = false;
   bool end_framed_ = false;
+  bool prioritised_ = false;  // by a PRIORITY_UPDATE, which counts more than the field
 };
 
 // Calls come from within H2Connection::receive() and send(). The handler may call anything of the

@@ -221,6 +221,45 @@ TEST(H2Connection, AnUrgentStreamGoesFirst) {
   EXPECT_EQ(order, (std::vector<std::uint32_t>{3, 3, 1, 1}));
 }
 
+std::string priority_update(std::uint32_t stream, std::string_view value) {
+  return h2_frame(0x10, 0, 0, h2_number(stream, 4) + std::string(value));
+}
+
+// The order of the streams' DATA frames, of two bodies of two frames each that are ready at once.
+std::vector<std::uint32_t> order_after(std::string_view before, std::string_view after,
+                                       const H2FieldList& more_of_3 = {}) {
+  H2Recorder peer;
+  EXPECT_TRUE(peer.greet());
+  EXPECT_TRUE(peer.receive(std::string(before) + h2_headers(1, h2_request("GET", "/"), true) +
+                           h2_headers(3, h2_request("GET", "/", more_of_3), true) +
+                           std::string(after)));
+  peer.take_frames();
+  peer.room = 0;
+  EXPECT_TRUE(peer.respond(1, std::string(20'000, 'a')));
+  EXPECT_TRUE(peer.respond(3, std::string(20'000, 'b')));
+  peer.room = std::size_t{1} << 24;
+  EXPECT_TRUE(peer.connection.send());
+  std::vector<std::uint32_t> order;
+  for (const H2Frame& frame : of_type(peer.take_frames(), data))
+    order.push_back(frame.stream);
+  return order;
+}
+
+// RFC 9218 §7: also of a stream that is not there yet, and before the field says something else.
+TEST(H2Connection, APriorityUpdateCounts) {
+  using Order = std::vector<std::uint32_t>;
+  EXPECT_EQ(order_after("", ""), (Order{1, 3, 1, 3}));
+  EXPECT_EQ(order_after("", priority_update(3, "u=1")), (Order{3, 3, 1, 1}));
+  EXPECT_EQ(order_after(priority_update(3, "u=1"), ""), (Order{3, 3, 1, 1}));
+  EXPECT_EQ(order_after(priority_update(3, "u=1"), "", {{"priority", "u=6"}}), (Order{3, 3, 1, 1}));
+  EXPECT_EQ(order_after(priority_update(1, "u=7"), ""), (Order{3, 3, 1, 1}));
+  EXPECT_EQ(order_after("", priority_update(1, "u=2") + priority_update(3, "u=2")),
+            (Order{1, 1, 3, 3}))
+      << "not incremental: one after the other";
+  EXPECT_EQ(order_after("", priority_update(1, "u=2, i") + priority_update(3, "u=2, i")),
+            (Order{1, 3, 1, 3}));
+}
+
 TEST(H2Connection, WithoutRoomNothingIsFramed) {
   H2Recorder peer;
   ASSERT_TRUE(peer.greet());
