@@ -199,11 +199,14 @@ void Stream::send_block() {
                      layer.sealed_ - layer.sent_, MSG_NOSIGNAL);
 }
 
-// Some of the block has left.
+// Some of the block has left. What is left of its records has at least what is left of their
+// plaintext.
 void Stream::sent_records(std::uint32_t bytes) {
   RecordLayer& layer = *layer_;
   layer.sent_ += bytes;
-  bytes_sent_ += std::exchange(layer.plaintext_, 0U);
+  const std::uint32_t left = std::min(layer.plaintext_, layer.sealed_ - layer.sent_);
+  bytes_sent_ += layer.plaintext_ - left;
+  layer.plaintext_ = left;
   if (layer.sent_ == layer.sealed_) drop_block();
   if (layer.block_ == nullptr && layer.own_bytes() == 0 && layer.moving_) hand_over_sending();
   if (state_ != State::open) return;
