@@ -82,7 +82,6 @@ bool H2Callbacks::begin_block(H2Stream& stream, const HeadLimits& limits, bool t
 }
 
 H2Stream* H2Callbacks::begin_request(H2Connection& to, std::int32_t id) {
-  to.checks_->history.opened(id);
   ++to.streams_open_;
   H2Stream* stream = to.ended_ ? nullptr : to.handler_.on_stream();
   if (stream == nullptr) {
@@ -280,7 +279,12 @@ int H2Callbacks::on_frame_sent(nghttp2_session* session, const nghttp2_frame* fr
     stream->end_framed_ = true;
     to.resets_.give_back(1);
   }
-  to.handler_.on_framed(*stream, frame_header_bytes + frame->hd.length);
+  const std::size_t bytes = frame_header_bytes + frame->hd.length;
+  // DATA is written by now; what anything else is comes with the return to send().
+  if (frame->hd.type == NGHTTP2_DATA)
+    to.handler_.on_framed(*stream, bytes);
+  else
+    to.framed_ = {stream, bytes};
   return 0;
 }
 

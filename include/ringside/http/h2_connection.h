@@ -249,6 +249,11 @@ class H2Connection {
   H2Allowance resets_;
   // Frames that ask for an answer, or for nothing. What we send makes up for those that let us.
   H2Allowance idle_frames_;
+  struct Framed {
+    H2Stream* stream = nullptr;
+    std::size_t bytes = 0;
+  };
+  Framed framed_;             // a head that send() is to write
   std::string_view failure_;  // a literal, or nghttp2's
   bool in_head_ = false;
   bool ended_ = false;

@@ -137,6 +137,41 @@ TEST(H2Connection, ResponsesAreFieldsAndFramesWithoutTheConnectionsOwn) {
   EXPECT_EQ(frames[0].payload.size(), 1 + 1 + 1 + std::size_t{5} + 1 + 3);
 }
 
+// Who does not know the limit yet may send the body of a request that was refused by it.
+TEST(H2Connection, ABodyMayFollowARequestThatWasOneTooMany) {
+  H2Recorder peer({.streams_max = 1});
+  ASSERT_TRUE(peer.greet());
+  ASSERT_TRUE(peer.receive(h2_headers(1, h2_request("GET", "/a"), true) +
+                           h2_headers(3, h2_request("POST", "/b"), false)));
+  const auto resets = of_type(peer.take_frames(), rst_stream);
+  ASSERT_EQ(resets.size(), 1U);
+  EXPECT_EQ(resets[0].stream, 3U);
+  EXPECT_EQ(resets[0].number(0), static_cast<std::uint32_t>(H2Code::refused_stream));
+  ASSERT_TRUE(peer.respond(1, "ok"));
+  EXPECT_TRUE(peer.receive(h2_headers(5, h2_request("GET", "/c"), true) + h2_data(3, "x", true)));
+  const Lines wanted = {"1 head GET /a", "5 head GET /c"};
+  EXPECT_EQ(peer.events, wanted);
+}
+
+// Else a response would be taken for sent whose last frame has not left yet.
+TEST(H2Connection, AFrameIsToldOfBehindItsBytes) {
+  H2Recorder peer;
+  ASSERT_TRUE(peer.greet());
+  ASSERT_TRUE(peer.receive(h2_headers(1, h2_request("GET", "/"), true)));
+  peer.take_frames();
+  base::Arena arena(peer.pool);
+  FieldList trailers;
+  ASSERT_TRUE(trailers.add(arena, {.name = "a", .value = "b"}));
+  ASSERT_TRUE(peer.respond(1, "ok", &trailers));
+  ASSERT_EQ(peer.framed.size(), 3U);
+  std::size_t at = 0;
+  for (const auto& [end, bytes] : peer.framed) {
+    at += bytes;
+    EXPECT_EQ(end, at);
+  }
+  EXPECT_EQ(at, peer.output.size());
+}
+
 TEST(H2Connection, TrailersEndTheStream) {
   H2Recorder peer;
   ASSERT_TRUE(peer.greet());

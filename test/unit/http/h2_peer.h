@@ -194,7 +194,9 @@ class H2Recorder final : public http::H2Handler {
     own.body.erase(0, bytes);
     return true;
   }
-  void on_framed(http::H2Stream&, std::size_t) override {}
+  void on_framed(http::H2Stream&, std::size_t bytes) override {
+    framed.emplace_back(output.size(), bytes);
+  }
 
   static std::string name(const http::H2Stream& stream) {
     return std::to_string(stream.id()) + " ";
@@ -206,6 +208,7 @@ class H2Recorder final : public http::H2Handler {
   std::vector<const http::RequestHead*> heads;  // as long as their streams
   std::vector<std::string> events;
   std::string output;
+  std::vector<std::pair<std::size_t, std::size_t>> framed;  // where it ends, and its length
   std::size_t room = std::size_t{1} << 24;
   std::uint64_t now_ms = 1000;
   bool refuse = false;
