@@ -152,7 +152,7 @@ void H2Client::finish() {
 
 void H2Client::on_end_of_stream() {
   ended_ = true;
-  if (lingering_) return close(false);
+  if (lingering_) return end_lingering();
   streams_.for_each([](H2ClientStream& stream) {
     if (!stream.request_ended()) stream.on_lost({ErrorCode::closed});
   });
@@ -232,6 +232,7 @@ void H2Client::on_sent() {
   sending_.for_each([](H2ClientStream& stream) {
     if (!stream.on_sent()) static_cast<base::ListHook<SendingStreams>&>(stream).unlink();
   });
+  if (lingering_) return end_lingering();
   schedule();
 }
 
@@ -253,7 +254,7 @@ void H2Client::set_timer() {
   if (awaited_ == Awaited::lingering) return;
   Awaited wanted = Awaited::nothing;
   if (over_)
-    wanted = frames_.ended() ? Awaited::lingering : Awaited::nothing;
+    wanted = frames_.ended() || streams_.empty() ? Awaited::lingering : Awaited::nothing;
   else if (frames_.in_head())
     wanted = Awaited::head;
   else if (streams_.empty())
@@ -294,6 +295,8 @@ void H2Client::on_timeout() {
         stream_.rest();
         return arm(left);
       }
+      // It has stopped reading: no GOAWAY would get through.
+      if (!has_room()) return close(true);
       frames_.go_away();
       leaving_ = true;
       return schedule();
@@ -326,19 +329,23 @@ void H2Client::shut_down() {
 void H2Client::end_if_over() {
   if (!streams_.empty() || lingering_) return;
   if (stopping_) return close(false);
-  if (ended_) return close(false);
-  if (over_ && has_room()) linger();
+  if (ended_ || (over_ && has_room())) linger();
 }
 
-// As H1Client does: who closes with bytes unread makes the kernel take back what was sent last.
+// As H1Client does: who closes with bytes unread makes the kernel take back what was sent last. And
+// who closes takes back himself what has not been sent.
 void H2Client::linger() {
-  if (ended_) return close(false);
+  if (ended_ && output_.waiting() == 0) return close(false);
   lingering_ = over_ = true;
   context_.ring.timers().disarm(grace_timer_);
   stream_.finish_sending();
-  stream_.resume();
+  if (!ended_) stream_.resume();
   awaited_ = Awaited::lingering;
   arm(std::max<base::Millis>(snapshot().timeouts.linger_ms, 1));
+}
+
+void H2Client::end_lingering() {
+  if (ended_ && output_.waiting() == 0) close(false);
 }
 
 void H2Client::close(bool reset) {

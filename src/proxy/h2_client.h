@@ -78,6 +78,7 @@ class H2Client final : public net::StreamHandler, private http::H2Handler, priva
   void finish();
   void log_failure();
   void linger();
+  void end_lingering();
   void close(bool reset);
   void end_if_over();
   void set_timer();
