@@ -176,41 +176,22 @@ std::size_t ClientPeer::feed(std::string_view data) {
     head_seen_ = true;
     head_arrived(c);
   }
-  if (!reader_.piece().empty()) body_arrived(c);
+  if (!reader_.piece().empty()) referee_.got_body(c, reader_.piece());
   if (reader_.state() == MessageReader::State::done) message_over(c);
   return used;
 }
 
 void ClientPeer::head_arrived(Course& c) {
-  // A byte of it can come only after the request has begun.
-  if (!c.begun) referee_.fail("an answer before its request: " + to_string(c));
   const int status = reader_.status();
   if (status < 200 && status != 101) {
     if (c.script.http10) referee_.fail("an interim response for 1.0: " + to_string(c));
     return;
   }
-  c.status = status;
-  c.from_upstream = reader_.has("x-sim-id");
-  if (c.from_upstream && reader_.value("x-sim-id") != std::to_string(c.script.id)) {
-    referee_.fail("the answer of another exchange: " + reader_.start_line() + " of " +
-                  std::string(reader_.value("x-sim-id")) + " for " + to_string(c));
-  }
+  referee_.got_head(c, status, reader_.value("x-sim-id"));
   if (reader_.has("keep-alive")) referee_.fail("a hop-by-hop field came through");
   if (c.script.http10 && reader_.framing() == MessageReader::Framing::chunked) {
     referee_.fail("a chunked response for 1.0: " + to_string(c));
   }
-}
-
-void ClientPeer::body_arrived(Course& c) {
-  const std::string_view piece = reader_.piece();
-  if (c.from_upstream) {
-    const std::size_t wrong = first_wrong(c.script.id, Lane::response, c.body_bytes, piece);
-    if (wrong != std::string_view::npos) {
-      referee_.fail("a wrong byte in a response, at " + std::to_string(c.body_bytes + wrong) +
-                    ": " + to_string(c));
-    }
-  }
-  c.body_bytes += piece.size();
 }
 
 void ClientPeer::message_over(Course& c) {

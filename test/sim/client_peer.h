@@ -41,7 +41,6 @@ class ClientPeer final : public PeerConnection {
   void expect_over();
   std::size_t feed(std::string_view data);
   void head_arrived(Course& course);
-  void body_arrived(Course& course);
   void message_over(Course& course);
   void tunnel_data(std::string_view data);
   void exchange_over(Course& course, bool complete);

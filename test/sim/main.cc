@@ -22,15 +22,17 @@ using ringside::sim::SimulationResult;
 
 constexpr const char* usage =
     "usage: ringside-sim [--seed N] [--seeds COUNT] [--exchanges M] [--replay FILE]\n"
-    "                    [--break INVARIANT] [--without FAULT]... [--clear] [--twice] [--verbose]\n"
+    "                    [--break INVARIANT] [--without FAULT]... [--clear] [--http1] [--twice] "
+    "[--verbose]\n"
     "  --seed N        the seed to run, or the first of several (default 1)\n"
     "  --seeds COUNT   runs COUNT seeds, N, N+1, ...\n"
     "  --exchanges M   exchanges a run (default 40)\n"
-    "  --replay FILE   runs the seeds of a file, one \"SEED [EXCHANGES] [clear]\" a line, # for "
-    "comments\n"
+    "  --replay FILE   runs the seeds of a file, one \"SEED [EXCHANGES] [clear] [http1]\" a "
+    "line, # for comments\n"
     "  --break NAME    breaks one invariant on purpose; \"--break list\" names them\n"
     "  --without NAME  keeps one fault off, to find out which one matters\n"
     "  --clear         nobody speaks TLS\n"
+    "  --http1         nobody speaks HTTP/2\n"
     "  --twice         runs each seed twice and compares\n"
     "  --verbose       says what happens\n"
     "Exit status: 0 all is well, 1 a seed failed, 2 usage.\n";
@@ -43,7 +45,7 @@ struct Arguments {
 };
 
 // What to say when the program itself dies: the seed is all that is needed to see it again.
-char epitaph[160];
+char epitaph[200];
 int epitaph_bytes = 0;
 
 void on_death(int signal) {
@@ -56,9 +58,9 @@ void on_death(int signal) {
 void prepare_epitaph(const SimulationOptions& options) {
   epitaph_bytes = std::snprintf(
       epitaph, sizeof epitaph,
-      "seed %llu died; to see it again: ringside-sim --seed %llu --exchanges %u --verbose%s\n",
+      "seed %llu died; to see it again: ringside-sim --seed %llu --exchanges %u --verbose%s%s\n",
       static_cast<unsigned long long>(options.seed), static_cast<unsigned long long>(options.seed),
-      options.exchanges, options.clear ? " --clear" : "");
+      options.exchanges, options.clear ? " --clear" : "", options.http1 ? " --http1" : "");
 }
 
 bool number(const char* text, std::uint64_t* out) {
@@ -83,6 +85,8 @@ int parse(int argc, char** argv, Arguments* out) {
       out->options.verbose = true;
     } else if (word == "--clear") {
       out->options.clear = true;
+    } else if (word == "--http1") {
+      out->options.http1 = true;
     } else if (word == "--twice") {
       out->twice = true;
     } else if (word == "--help") {
@@ -155,9 +159,10 @@ void print(const Totals& totals) {
   std::printf("seed %llu failed: %s\n", static_cast<unsigned long long>(options.seed),
               violation.c_str());
   std::printf(
-      "to see it again: ringside-sim --seed %llu --exchanges %u --verbose%s%s%s\n",
+      "to see it again: ringside-sim --seed %llu --exchanges %u --verbose%s%s%s%s\n",
       static_cast<unsigned long long>(options.seed), options.exchanges,
-      options.clear ? " --clear" : "", options.sabotage == Sabotage::none ? "" : " --break ",
+      options.clear ? " --clear" : "", options.http1 ? " --http1" : "",
+      options.sabotage == Sabotage::none ? "" : " --break ",
       options.sabotage == Sabotage::none ? "" : std::string(to_string(options.sabotage)).c_str());
   std::fflush(stdout);
   std::_Exit(1);
@@ -187,7 +192,9 @@ int replay(const Arguments& arguments, Totals& totals) {
     if (std::sscanf(line.c_str(), "%llu %u", &seed, &exchanges) < 1) continue;
     options.seed = seed;
     options.exchanges = exchanges;
-    options.clear |= line.substr(0, line.find('#')).find("clear") != std::string::npos;
+    const std::string words = line.substr(0, line.find('#'));
+    options.clear |= words.find("clear") != std::string::npos;
+    options.http1 |= words.find("http1") != std::string::npos;
     run(options, arguments.twice, totals);
   }
   return 0;

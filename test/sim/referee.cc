@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "marks.h"
+
 namespace ringside::sim {
 
 using proxy::Cause;
@@ -18,6 +20,7 @@ constexpr std::uint64_t linger_ns = 1'900 * millisecond_ns;
 // Of the configuration that is simulated, less what a timer may be early by in the eyes of a
 // client.
 constexpr std::uint64_t keep_alive_ns = 74 * second_ns;
+constexpr std::uint32_t protocol_error = 1;             // RFC 9113 §7
 constexpr std::uint64_t body_idle_ns = 59 * second_ns;  // in the same way
 
 // Targets end in "/<id>".
@@ -121,6 +124,24 @@ void Referee::ended(Course& course) {
   if (verbose_) note(course, "ended: " + to_string(course));
 }
 
+void Referee::got_head(Course& c, int status, std::string_view sim_id) {
+  // A byte of it can come only after the request has begun.
+  if (!c.begun) fail(c, "an answer before its request");
+  c.status = status;
+  c.from_upstream = !sim_id.empty();
+  if (c.from_upstream && sim_id != std::to_string(c.script.id))
+    fail(c, "the answer of exchange " + std::string(sim_id));
+}
+
+void Referee::got_body(Course& c, std::string_view piece) {
+  if (c.from_upstream) {
+    const std::size_t wrong = first_wrong(c.script.id, Lane::response, c.body_bytes, piece);
+    if (wrong != std::string_view::npos)
+      fail(c, "a wrong byte in a response, at " + std::to_string(c.body_bytes + wrong));
+  }
+  c.body_bytes += piece.size();
+}
+
 void Referee::record(const proxy::AccessRecord& record) {
   const Tamper how = std::exchange(tamper_, Tamper::none);
   if (how == Tamper::drop_record) return;
@@ -207,6 +228,8 @@ void Referee::judge(const Course& c) {
   if (c.begun) {
     if (c.script.answer == Answer::switch_protocols && c.status == 101) {
       judge_tunnel(c);
+    } else if (c.refused) {
+      judge_refused(c);
     } else if (c.complete) {
       judge_complete(c);
     } else {
@@ -223,6 +246,8 @@ void Referee::judge_complete(const Course& c) {
     if (!whole_answer(s.answer)) return fail(c, "an answer that was never given whole");
     if (c.status != s.status()) return fail(c, "the status was changed");
     judge_body(c);
+    const bool trailers = s.h2 && s.trailers && s.answer == Answer::chunked && s.ask != Ask::head;
+    if (trailers && c.trailers != 1) fail(c, "trailers were lost");
     if (strict(c) && !s.http10 && c.interims != s.interims) fail(c, "interim responses were lost");
     return;
   }
@@ -258,8 +283,14 @@ void Referee::judge_body(const Course& c) {
   if (c.body_bytes != expected) fail(c, "a response looked whole and was not");
 }
 
+// A client may send it again, whatever it is (RFC 9113 §8.7).
+void Referee::judge_refused(const Course& c) {
+  if (c.upstream_heads != 0 || c.records != 0) fail(c, "a request was refused that was served");
+}
+
 void Referee::judge_incomplete(const Course& c) {
   if (!strict(c)) return;
+  if (c.script.h2 && c.script.ask == Ask::malformed && c.reset_code == protocol_error) return;
   if (c.status != 0 && c.script.answer == Answer::die_in_body) return;
   // Requests behind one that closed the connection are not served.
   if (c.status == 0 && (c.script.pipelined || !c.sent_whole)) return;

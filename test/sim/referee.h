@@ -32,6 +32,9 @@ struct Course {
   bool complete = false;  // the response was whole
   bool client_left = false;
   unsigned interims = 0;
+  unsigned trailers = 0;         // of HTTP/2, blocks
+  bool refused = false;          // of HTTP/2: nobody has begun to serve it
+  std::uint32_t reset_code = 0;  // of HTTP/2
   std::size_t body_bytes = 0;
   std::size_t tunnel_bytes = 0;  // that the client got
 
@@ -71,10 +74,14 @@ class Referee final : public proxy::AccessSink {
   void stop_began() { stop_began_ns_ = core_.clock.now_ns(); }
   // The whole run is short of something: any exchange may fail, visibly.
   void relax_all() { relaxed_ = true; }
+  bool relaxed() const { return relaxed_; }
 
   // `harm_before`: what had gone wrong when its connection was made.
   void begun(Course& course, std::uint64_t harm_before);
   void ended(Course& course);
+  // What a client got: a final head, and bytes of the body.
+  void got_head(Course& course, int status, std::string_view sim_id);
+  void got_body(Course& course, std::string_view piece);
   void note(const Course& course, std::string_view what);
   bool verbose() const { return verbose_; }
 
@@ -92,6 +99,7 @@ class Referee final : public proxy::AccessSink {
   void judge(const Course& course);
   void judge_complete(const Course& course);
   void judge_incomplete(const Course& course);
+  void judge_refused(const Course& course);
   void judge_tunnel(const Course& course);
   void judge_body(const Course& course);
   void judge_request(const Course& course);

@@ -260,6 +260,7 @@ std::string to_string(const Script& s) {
   out += std::string(" -> ") + answers[static_cast<int>(s.answer)];
   out += " " + std::to_string(s.response_bytes) + " bytes, client ";
   out += conducts[static_cast<int>(s.conduct)];
+  if (s.h2) out += ", h2";
   if (s.http10) out += ", 1.0";
   if (s.client_close) out += ", close";
   if (s.expect) out += ", expect";

@@ -49,6 +49,7 @@ struct Script {
   Answer answer = Answer::length;
   Conduct conduct = Conduct::good;
 
+  bool h2 = false;  // the client speaks HTTP/2
   bool http10 = false;
   bool client_close = false;  // Connection: close
   bool expect = false;        // Expect: 100-continue

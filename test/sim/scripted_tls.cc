@@ -55,6 +55,7 @@ ScriptedLayer::~ScriptedLayer() {
 tls::ConnectionInfo ScriptedLayer::info() const {
   tls::ConnectionInfo out;
   out.cipher = "SIMULATED";
+  if (end_.h2()) out.alpn = "h2";
   return out;
 }
 

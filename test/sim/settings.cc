@@ -45,9 +45,11 @@ config::Timeouts timeouts() {
   return out;
 }
 
-config::Listen listen(const char* name, std::uint16_t v4, std::uint16_t v6, const char* path) {
+config::Listen listen(const Settings& settings, const char* name, std::uint16_t v4,
+                      std::uint16_t v6, const char* path) {
   config::Listen out;
   out.name = name;
+  out.http2 = settings.http2;
   out.addresses = {inet("10.1.0.1", v4), inet("::", v6, true), unix_socket(path)};
   return out;
 }
@@ -162,6 +164,13 @@ void set_tls(Settings& settings, std::uint64_t seed) {
   if (settings.kernel_tls == require) settings.secure_servers &= 3;  // the other is a unix socket
 }
 
+void set_http2(Settings& settings, std::uint64_t seed) {
+  Random random(seed ^ 0x6832);
+  settings.http2 = !random.one_in(3);
+  static constexpr std::uint32_t streams[] = {2, 8, 128, 128};
+  settings.streams_max = random.pick(streams);
+}
+
 std::string to_string(const Settings& s) {
   std::string out = std::to_string(s.rings) + " rings of " + std::to_string(s.ring_entries) + ", " +
                     std::to_string(s.buffers) + " buffers of " + std::to_string(s.buffer_bytes) +
@@ -176,6 +185,7 @@ std::string to_string(const Settings& s) {
   if (s.abilities.bundles) out += ", bundles";
   if (s.batch_wait) out += ", waits for batches";
   if (s.body_rate_min != 0) out += ", a least rate";
+  if (s.http2) out += ", HTTP/2 with " + std::to_string(s.streams_max) + " streams";
   if (s.tls) out += ", TLS, secure servers " + std::to_string(s.secure_servers);
   if (s.kernel_tls == config::KernelTls::automatic) out += ", kernel TLS";
   if (s.kernel_tls == config::KernelTls::require) out += ", kernel TLS or nothing";
@@ -206,10 +216,11 @@ config::SnapshotRef make_snapshot(const Settings& settings, unsigned variant) {
   out->timeouts = timeouts();
   out->limits.buffered_bytes_max = settings.buffered_bytes_max;
   out->limits.body_rate_min = settings.body_rate_min;
-  out->listens = {listen("web", v4_port, v6_port, web_socket)};
+  out->limits.streams_per_connection_max = settings.streams_max;
+  out->listens = {listen(settings, "web", v4_port, v6_port, web_socket)};
   if (settings.tls) {
     out->tls.push_back({.name = "sim", .certificates = {}, .client_ca = {}});
-    out->listens.push_back(listen("web-tls", v4_tls_port, v6_tls_port, web_tls_socket));
+    out->listens.push_back(listen(settings, "web-tls", v4_tls_port, v6_tls_port, web_tls_socket));
     out->listens.back().tls = 0;
   }
   config::Upstream app = upstream(settings, "app");

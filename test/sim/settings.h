@@ -32,6 +32,8 @@ struct Settings {
   bool tls = false;             // there is a listener that speaks it
   unsigned secure_servers = 0;  // bit i: server i speaks it
   config::KernelTls kernel_tls = config::KernelTls::off;
+  bool http2 = false;  // some clients speak it
+  std::uint32_t streams_max = 128;
 };
 
 Settings draw_settings(Random& random);
@@ -39,6 +41,8 @@ Settings draw_settings(Random& random);
 void set_body_rate(Settings& settings, std::uint64_t seed);
 // One seed in two has TLS, with its clients and some of its servers.
 void set_tls(Settings& settings, std::uint64_t seed);
+// Two seeds in three have HTTP/2, with half of their clients' connections.
+void set_http2(Settings& settings, std::uint64_t seed);
 std::string to_string(const Settings& settings);
 // Makes everything scarce: requests may be refused.
 void make_scarce(Settings& settings, Random& random);

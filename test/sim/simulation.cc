@@ -6,6 +6,8 @@
 
 #include "ringside/upstream/peers.h"
 
+#include "h2_script.h"
+
 namespace ringside::sim {
 
 namespace {
@@ -42,6 +44,7 @@ SimulationResult Simulation::run() {
   Faults& faults = world_.faults();
   set_body_rate(settings_, options_.seed);
   if (!options_.clear) set_tls(settings_, options_.seed);
+  if (!options_.http1) set_http2(settings_, options_.seed);
   if (settings_.tls) {
     tls_ = std::make_unique<ScriptedTls>(world_.core());
     tls_->kernel = settings_.kernel_tls;
@@ -129,16 +132,25 @@ void Simulation::start_servers() {
 void Simulation::write_scripts() {
   std::vector<std::uint32_t> ids;
   std::uint64_t start_ns = 0;
+  Random h2_random(options_.seed ^ 0x6832'6832);  // so that without HTTP/2 all stays as it was
+  bool h2 = settings_.http2 && h2_random.coin();
   for (std::uint32_t id = 0; id < options_.exchanges; ++id) {
     Script script = draw_script(random_, id);
+    if (h2) make_h2(script);
     if (settings_.body_rate_min != 0) may_stall(script);
     referee_.add(script);
     ids.push_back(id);
     const bool last = id + 1 == options_.exchanges;
-    if (!last && !random_.one_in(3)) continue;
+    if (!last && !(h2 ? h2_random.one_in(8) : random_.one_in(3))) continue;
     start_ns += random_.between(0, 20 * millisecond_ns);
     start_client(std::exchange(ids, {}), start_ns, 0);
+    h2 = settings_.http2 && h2_random.coin();
   }
+}
+
+template <class Peer>
+void Simulation::start(Peer& peer, std::uint64_t delay_ns) {
+  world_.clock().after(delay_ns, [&peer] { peer.start(); });
 }
 
 void Simulation::start_client(std::vector<std::uint32_t> ids, std::uint64_t delay_ns,
@@ -150,18 +162,29 @@ void Simulation::start_client(std::vector<std::uint32_t> ids, std::uint64_t dela
   const bool require = secure && settings_.kernel_tls == config::KernelTls::require;
   const net::Address to = client_target(require ? choice | 2 : choice, secure);
   const std::uint32_t first = ids.front();
-  clients_.push_back(std::make_unique<ClientPeer>(
-      world_.core(), referee_, to, std::move(ids),
-      [this, first, tries](std::vector<std::uint32_t> rest) {
-        ++clients_over_;
-        if (clients_done() && rest.empty()) world_.sim_kernel().interrupt();
-        if (rest.empty()) return;
-        const unsigned next = rest.front() == first ? tries + 1 : 0;
-        if (next > connection_tries_max || ending_) return give_up(rest);
-        start_client(std::move(rest), random_.between(1, 50) * millisecond_ns, next);
-      },
-      secure));
-  world_.clock().after(delay_ns, [peer = clients_.back().get()] { peer->start(); });
+  const auto over = [this, first, tries](std::vector<std::uint32_t> rest) {
+    client_over(std::move(rest), first, tries);
+  };
+  if (referee_.find(first)->script.h2) {
+    auto peer =
+        std::make_unique<H2ClientPeer>(world_.core(), referee_, to, std::move(ids), over, secure);
+    start(*peer, delay_ns);
+    clients_.push_back(std::move(peer));
+  } else {
+    auto peer =
+        std::make_unique<ClientPeer>(world_.core(), referee_, to, std::move(ids), over, secure);
+    start(*peer, delay_ns);
+    clients_.push_back(std::move(peer));
+  }
+}
+
+void Simulation::client_over(std::vector<std::uint32_t> rest, std::uint32_t first, unsigned tries) {
+  ++clients_over_;
+  if (clients_done() && rest.empty()) world_.sim_kernel().interrupt();
+  if (rest.empty()) return;
+  const unsigned next = rest.front() == first ? tries + 1 : 0;
+  if (next > connection_tries_max || ending_) return give_up(rest);
+  start_client(std::move(rest), random_.between(1, 50) * millisecond_ns, next);
 }
 
 // Nobody listens any more, or everything is refused.

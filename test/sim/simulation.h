@@ -14,6 +14,7 @@
 #include "ringside/proxy/worker.h"
 
 #include "client_peer.h"
+#include "h2_client_peer.h"
 #include "referee.h"
 #include "sabotage.h"
 #include "scripted_tls.h"
@@ -30,6 +31,7 @@ struct SimulationOptions {
   Sabotage sabotage = Sabotage::none;
   std::vector<Fault> without;  // faults that stay off, to find out which one matters
   bool clear = false;          // nobody speaks TLS
+  bool http1 = false;          // nobody speaks HTTP/2
 };
 
 struct SimulationResult {
@@ -66,6 +68,9 @@ class Simulation {
   void start_servers();
   void write_scripts();
   void start_client(std::vector<std::uint32_t> ids, std::uint64_t delay_ns, unsigned tries);
+  template <class Peer>
+  void start(Peer& peer, std::uint64_t delay_ns);
+  void client_over(std::vector<std::uint32_t> rest, std::uint32_t first, unsigned tries);
   void give_up(const std::vector<std::uint32_t>& ids);
   void plan_chaos();
   void chaos();
@@ -91,7 +96,7 @@ class Simulation {
   Saboteur saboteur_;
   std::unique_ptr<ScriptedTls> tls_;  // null: nobody speaks it
   std::vector<std::unique_ptr<UpstreamServer>> servers_;
-  std::vector<std::unique_ptr<ClientPeer>> clients_;
+  std::vector<std::unique_ptr<PeerConnection>> clients_;
   std::size_t clients_begun_ = 0;
   std::size_t clients_over_ = 0;
   std::vector<net::BoundListener> listeners_;

@@ -21,12 +21,13 @@ TlsEnd::Role other(TlsEnd::Role role) {
 
 }  // namespace
 
-TlsEnd::TlsEnd(Role role, Random random)
+TlsEnd::TlsEnd(Role role, Random random, bool h2)
     : role_(role),
       random_(random),
       expected_(role == Role::client ? server_hello : client_hello),
       rx_{.secret = secret_of(other(role), true)},
-      tx_{.secret = secret_of(role, true)} {}
+      tx_{.secret = secret_of(role, true)},
+      h2_(h2) {}
 
 void TlsEnd::add(std::string& flight, Message message, std::size_t bytes) {
   flight += static_cast<char>(message);
@@ -47,6 +48,8 @@ void TlsEnd::send_flight(std::string_view messages) {
 void TlsEnd::begin() {
   std::string flight;
   add(flight, client_hello, random_.between(40, 300));
+  // An extension of its own would be other bytes for those that do not want it.
+  if (h2_) flight.back() = 'h';
   send_flight(flight);
 }
 
@@ -144,6 +147,7 @@ TlsEnd::Event TlsEnd::take_messages(std::string_view payload) {
 }
 
 TlsEnd::Event TlsEnd::take_message(Message message, std::string_view body) {
+  if (message == client_hello && !body.empty()) h2_ = body.back() == 'h';
   if (!established()) return shake_hands(message);
   if (message == ticket && role_ == Role::client) return Event::none;
   if (message != key_update || body.size() != 1) return fail(unexpected_message);

@@ -26,7 +26,8 @@ class TlsEnd {
     internal_error = 80,
   };
 
-  TlsEnd(Role role, Random random);
+  // `h2`: a client that wants HTTP/2.
+  TlsEnd(Role role, Random random, bool h2 = false);
 
   // A client's first flight.
   void begin();
@@ -41,6 +42,7 @@ class TlsEnd {
   bool established() const { return state_ == State::established; }
   bool failed() const { return state_ == State::failed; }
   bool ended() const { return ended_; }  // the peer has said so
+  bool h2() const { return h2_; }        // ALPN chose HTTP/2
   bool close_said() const { return close_said_; }
   bool can_send() const { return established() && !close_said_; }
   std::uint8_t peer_alert() const { return peer_alert_; }  // of a failure; 0: it was found here
@@ -92,6 +94,7 @@ class TlsEnd {
   bool ended_ = false;
   bool close_said_ = false;
   std::uint8_t peer_alert_ = 0;
+  bool h2_;
 };
 
 }  // namespace ringside::sim

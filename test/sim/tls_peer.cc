@@ -11,8 +11,8 @@ constexpr std::uint64_t small_bytes_max = 60;
 constexpr unsigned small_records_max = 6;
 }  // namespace
 
-TlsPeer::TlsPeer(Core& core, TlsEnd::Role role)
-    : core_(core), random_(core.random.fork()), end_(role, random_.fork()) {
+TlsPeer::TlsPeer(Core& core, TlsEnd::Role role, bool h2)
+    : core_(core), random_(core.random.fork()), end_(role, random_.fork(), h2) {
   draw_handshake();
   if (role == TlsEnd::Role::client) end_.begin();
 }

@@ -15,7 +15,7 @@ namespace ringside::sim {
 // Owner: a PeerConnection, which moves the bytes.
 class TlsPeer {
  public:
-  TlsPeer(Core& core, TlsEnd::Role role);
+  TlsPeer(Core& core, TlsEnd::Role role, bool h2 = false);
 
   // ---- what it wants to send
 
