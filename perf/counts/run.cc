@@ -88,7 +88,7 @@ bool Run::open() {
 bool Run::round() {
   if (clients_.empty() || scenario_.reconnect) {
     for (unsigned i = 0; i < scenario_.clients; ++i)
-      clients_.push_back(std::make_unique<Client>(world_.core(), scenario_, tally_));
+      clients_.push_back(make_client(world_.core(), scenario_, tally_));
   }
   for (std::size_t i = clients_.size() - scenario_.clients; i < clients_.size(); ++i)
     clients_[i]->ask();

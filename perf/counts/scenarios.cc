@@ -62,6 +62,31 @@ Scenario bulk(std::string_view name, bool upload, config::BodyMover mover) {
           .rounds = 4};
 }
 
+// 10 streams at a time on each connection; or one that is large.
+Scenario h2_small(std::string_view name, const std::string& path) {
+  return {.name = name,
+          .clients = 2,
+          .depth = 10,
+          .http2 = true,
+          .request = {},
+          .path = path,
+          .response = answer(small_bytes),
+          .body_bytes = small_bytes};
+}
+
+Scenario h2_bulk(std::string_view name, bool upload) {
+  return {.name = name,
+          .clients = 2,
+          .http2 = true,
+          .request = {},
+          .path = "/app/large",
+          .upload_bytes = upload ? large_bytes : 0,
+          .response = answer(upload ? small_bytes : large_bytes),
+          .body_bytes = upload ? small_bytes : large_bytes,
+          .warm_rounds = 3,
+          .rounds = 4};
+}
+
 std::vector<Scenario> make_all() {
   using enum config::BodyMover;
   const std::string small = get("/app/small");
@@ -104,6 +129,10 @@ std::vector<Scenario> make_all() {
   out.push_back(bulk("upload-large", true, large));
   out.push_back(bulk("upload-bundle", true, bundle));
   out.push_back(bulk("upload-splice", true, splice));
+  out.push_back(h2_small("h2-keep-alive", "/app/small"));
+  out.push_back(h2_small("h2-respond", "/local/x"));
+  out.push_back(h2_bulk("h2-download", false));
+  out.push_back(h2_bulk("h2-upload", true));
   return out;
 }
 
@@ -150,6 +179,7 @@ config::SnapshotRef make_snapshot(const Scenario& scenario) {
   config::Listen web;
   web.name = "web";
   web.addresses = {endpoint("10.1.0.1", 80)};
+  web.http2 = scenario.http2;
   out->listens = {web};
   config::UpstreamServer server;
   server.endpoint = endpoint("10.2.0.1", 9000);

@@ -12,10 +12,13 @@ namespace ringside::budget {
 
 struct Scenario {
   std::string_view name;
-  unsigned clients = 8;        // at work at the same time
-  unsigned depth = 1;          // requests that each sends at a time
-  bool reconnect = false;      // a connection for each round
-  std::string request;         // what a client sends
+  unsigned clients = 8;    // at work at the same time
+  unsigned depth = 1;      // requests that each sends at a time
+  bool reconnect = false;  // a connection for each round
+  bool http2 = false;
+  std::string request;     // what a client sends
+  std::string path = "/";  // the same in HTTP/2
+  std::size_t upload_bytes = 0;
   std::string response;        // what the upstream answers
   std::size_t body_bytes = 0;  // of the response
   config::BodyMover body_mover = config::BodyMover::automatic;

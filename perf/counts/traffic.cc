@@ -2,18 +2,23 @@
 
 #include <utility>
 
+#include "h2_traffic.h"
+
 namespace ringside::budget {
 
 namespace {
 
-constexpr std::uint32_t web_host = 0x0a010001;     // 10.1.0.1
 constexpr std::uint32_t origin_host = 0x0a020001;  // 10.2.0.1
-constexpr std::uint16_t web_port = 80;
 constexpr std::uint16_t origin_port = 9000;
 
 }  // namespace
 
-void Client::ask() {
+std::unique_ptr<Client> make_client(sim::Core& core, const Scenario& scenario, Tally& tally) {
+  if (scenario.http2) return std::make_unique<H2Client>(core, scenario, tally);
+  return std::make_unique<H1Client>(core, scenario, tally);
+}
+
+void H1Client::ask() {
   waiting_ = scenario_.depth;
   for (unsigned i = 0; i < scenario_.depth; ++i)
     send(scenario_.request);
@@ -26,7 +31,7 @@ void Client::ask() {
   wake_after(0);
 }
 
-bool Client::prepare() {
+bool H1Client::prepare() {
   if (dial_ == nullptr) return true;
   if (!dial_->done) return false;
   const auto dial = std::exchange(dial_, nullptr);
@@ -38,7 +43,7 @@ bool Client::prepare() {
   return true;
 }
 
-void Client::on_data(std::string_view data) {
+void H1Client::on_data(std::string_view data) {
   while (!data.empty() && !tally_.wrong && !closed()) {
     data.remove_prefix(reader_.feed(data));
     if (reader_.state() == sim::MessageReader::State::failed) tally_.wrong = true;
@@ -46,7 +51,7 @@ void Client::on_data(std::string_view data) {
   }
 }
 
-void Client::answered() {
+void H1Client::answered() {
   if (reader_.status() != 200 || reader_.body_bytes() != scenario_.body_bytes || waiting_ == 0) {
     tally_.wrong = true;
   }

@@ -19,13 +19,23 @@ struct Tally {
 };
 
 // Connects when first asked. Everything happens in events of the clock.
-class Client final : public sim::PeerConnection {
+class Client {
  public:
-  Client(sim::Core& core, const Scenario& scenario, Tally& tally)
-      : PeerConnection(core), scenario_(scenario), tally_(tally) {}
-
+  virtual ~Client() = default;
   // Sends a round of requests; the answers to the last one are in.
-  void ask();
+  virtual void ask() = 0;
+};
+// Of the protocol that the scenario names.
+std::unique_ptr<Client> make_client(sim::Core& core, const Scenario& scenario, Tally& tally);
+
+inline constexpr std::uint32_t web_host = 0x0a010001;  // 10.1.0.1
+inline constexpr std::uint16_t web_port = 80;
+
+class H1Client final : public Client, private sim::PeerConnection {
+ public:
+  H1Client(sim::Core& core, const Scenario& scenario, Tally& tally)
+      : PeerConnection(core), scenario_(scenario), tally_(tally) {}
+  void ask() override;
 
  private:
   bool prepare() override;
