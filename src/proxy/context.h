@@ -15,6 +15,7 @@
 #include "ringside/base/slab.h"
 #include "ringside/filter/forwarding.h"
 #include "ringside/http/h2_connection.h"
+#include "ringside/net/frame_output.h"
 #include "ringside/net/stream.h"
 #include "ringside/proxy/access_record.h"
 #include "ringside/proxy/address_table.h"
@@ -29,7 +30,6 @@ class Exchange;
 class H1Client;
 class H2Client;
 class H2ClientStream;
-struct H2Block;
 
 // A Runtime on this ring, with its pools. Counted without atomics: exchanges of other rings never
 // touch it.
@@ -65,7 +65,7 @@ struct Context {
   base::Slab<Exchange>& exchanges;
   base::Slab<H2Client>& h2_clients;
   base::Slab<H2ClientStream>& h2_streams;
-  base::Slab<H2Block>& h2_blocks;
+  net::FrameBlocks& h2_blocks;
   http::H2Shared& h2;
   upstream::Pools& pools;
   filter::RequestIds& ids;

@@ -7,6 +7,7 @@
 #include "ringside/base/intrusive_list.h"
 #include "ringside/base/timer_wheel.h"
 #include "ringside/http/h2_connection.h"
+#include "ringside/net/frame_output.h"
 #include "ringside/net/idle_time.h"
 #include "ringside/net/stream.h"
 #include "ringside/ring/ring.h"
@@ -14,7 +15,6 @@
 #include "client_transport.h"
 #include "context.h"
 #include "h2_client_stream.h"
-#include "h2_output.h"
 
 namespace ringside::proxy {
 
@@ -36,7 +36,7 @@ class H2Client final : public net::StreamHandler, private http::H2Handler, priva
 
   // ---- from its streams
   http::H2Connection& frames() { return frames_; }
-  H2Output& output() { return output_; }
+  net::FrameOutput& output() { return output_; }
   std::uint64_t bytes_delivered() const { return transport_.bytes_delivered(); }
   // Something is to be framed, or to be read.
   void schedule() {
@@ -95,7 +95,7 @@ class H2Client final : public net::StreamHandler, private http::H2Handler, priva
   ClientTransport& transport_;
   net::Stream& stream_;
   http::H2Connection frames_;
-  H2Output output_;
+  net::FrameOutput output_;
   base::IntrusiveList<H2ClientStream, AllStreams> streams_;
   base::IntrusiveList<H2ClientStream, WantingStreams> wanting_;
   base::IntrusiveList<H2ClientStream, SendingStreams> sending_;

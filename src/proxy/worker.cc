@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "ringside/net/frame_output.h"
 #include "ringside/tls/channel.h"
 
 #include "acceptor.h"
@@ -284,7 +285,7 @@ struct Worker::Parts final : ring::MessageHandler {
   http::H2Shared h2;
   base::Slab<H2Client> h2_clients;
   base::Slab<H2ClientStream> h2_streams;
-  H2Blocks h2_blocks;
+  net::FrameBlocks h2_blocks;
   base::IntrusiveList<H1Client, H1Client> client_list;
   base::Timer drain_timer;
   std::vector<std::unique_ptr<RingRuntime>> retired;

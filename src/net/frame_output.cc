@@ -1,24 +1,24 @@
-#include "h2_output.h"
+#include "ringside/net/frame_output.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-namespace ringside::proxy {
+namespace ringside::net {
 
 namespace {
 // Below it, a piece of its own costs more than a copy.
 constexpr std::size_t copy_bytes_max = 512;
 }  // namespace
 
-H2Output::~H2Output() {
+FrameOutput::~FrameOutput() {
   while (first_ != nullptr)
     blocks_.destroy(std::exchange(first_, first_->next));
 }
 
-bool H2Output::add_block() {
+bool FrameOutput::add_block() {
   if (!flush()) return false;
-  H2Block* block = blocks_.create();
+  FrameBlock* block = blocks_.create();
   if (block == nullptr) return false;
   (last_ == nullptr ? first_ : last_->next) = block;
   last_ = block;
@@ -26,10 +26,10 @@ bool H2Output::add_block() {
   return true;
 }
 
-bool H2Output::copy(std::string_view bytes) {
+bool FrameOutput::copy(std::string_view bytes) {
   while (!bytes.empty()) {
-    if ((last_ == nullptr || used_ == H2Block::bytes_max) && !add_block()) return false;
-    const std::size_t part = std::min(bytes.size(), H2Block::bytes_max - used_);
+    if ((last_ == nullptr || used_ == FrameBlock::bytes_max) && !add_block()) return false;
+    const std::size_t part = std::min(bytes.size(), FrameBlock::bytes_max - used_);
     std::memcpy(last_->bytes + used_, bytes.data(), part);
     used_ += part;
     position_ += part;
@@ -39,16 +39,16 @@ bool H2Output::copy(std::string_view bytes) {
   return true;
 }
 
-bool H2Output::flush() {
+bool FrameOutput::flush() {
   if (last_ == nullptr || used_ == flushed_) return true;
   const std::string_view fresh(last_->bytes + flushed_, used_ - flushed_);
   flushed_ = used_;
   return stream_.send_view(fresh);
 }
 
-bool H2Output::move(net::SliceQueue& queue, std::size_t bytes) {
+bool FrameOutput::move(SliceQueue& queue, std::size_t bytes) {
   while (bytes != 0) {
-    net::Slice* front = queue.front();
+    Slice* front = queue.front();
     const std::size_t part = std::min<std::size_t>(bytes, front->size);
     // What is no lease belongs to an exchange, which may be gone before it was sent.
     if (!front->lease || part <= copy_bytes_max) {
@@ -66,7 +66,7 @@ bool H2Output::move(net::SliceQueue& queue, std::size_t bytes) {
 }
 
 // The last block is kept as long as it has room, unless all of it has left.
-void H2Output::sent() {
+void FrameOutput::sent() {
   const std::uint64_t sent = position_sent();
   while (first_ != nullptr && first_->end <= sent && first_ != last_)
     blocks_.destroy(std::exchange(first_, first_->next));
@@ -76,4 +76,4 @@ void H2Output::sent() {
   used_ = flushed_ = 0;
 }
 
-}  // namespace ringside::proxy
+}  // namespace ringside::net

@@ -1,4 +1,4 @@
-// Frames on their way to a client's stream.
+// Frames on their way to a stream, to whichever end.
 #pragma once
 
 #include <cstddef>
@@ -9,32 +9,32 @@
 #include "ringside/net/slice.h"
 #include "ringside/net/stream.h"
 
-namespace ringside::proxy {
+namespace ringside::net {
 
 // Bytes of frames that were put together here. Slab of the ring.
-struct H2Block {
+struct FrameBlock {
   static constexpr std::size_t bytes_max = 4096 - 2 * sizeof(void*);
-  H2Block() {}  // NOLINT(modernize-use-equals-default): its bytes stay untouched
-  H2Block* next = nullptr;
+  FrameBlock() {}  // NOLINT(modernize-use-equals-default): its bytes stay untouched
+  FrameBlock* next = nullptr;
   std::uint64_t end = 0;  // position of the output behind it
   char bytes[bytes_max];
 };
-using H2Blocks = base::Slab<H2Block>;
+using FrameBlocks = base::Slab<FrameBlock>;
 
-// Owner: an H2Client, beside its stream, which it outlives. Small pieces lie one behind the other
-// in a block, and leave as one piece; a block is given back once its bytes have left. Positions
-// count the bytes that were ever put in, as Stream::bytes_sent() does.
-class H2Output {
+// Owner: a session of HTTP/2, beside its stream, which it outlives. Small pieces lie one behind the
+// other in a block, and leave as one piece; a block is given back once its bytes have left.
+// Positions count the bytes that were ever put in, as Stream::bytes_sent() does.
+class FrameOutput {
  public:
-  H2Output(H2Blocks& blocks, net::Stream& stream) : blocks_(blocks), stream_(stream) {}
-  ~H2Output();
-  H2Output(const H2Output&) = delete;
-  H2Output& operator=(const H2Output&) = delete;
+  FrameOutput(FrameBlocks& blocks, Stream& stream) : blocks_(blocks), stream_(stream) {}
+  ~FrameOutput();
+  FrameOutput(const FrameOutput&) = delete;
+  FrameOutput& operator=(const FrameOutput&) = delete;
 
   // These are false when memory ran out.
   bool copy(std::string_view bytes);
   // The first `bytes` bytes of `queue`, of which large pieces stay where they are.
-  bool move(net::SliceQueue& queue, std::size_t bytes);
+  bool move(SliceQueue& queue, std::size_t bytes);
   // Hands to the stream what was copied. To be called when nothing follows in this turn.
   bool flush();
   // The stream has sent something.
@@ -47,13 +47,13 @@ class H2Output {
  private:
   bool add_block();
 
-  H2Blocks& blocks_;
-  net::Stream& stream_;
-  H2Block* first_ = nullptr;
-  H2Block* last_ = nullptr;
+  FrameBlocks& blocks_;
+  Stream& stream_;
+  FrameBlock* first_ = nullptr;
+  FrameBlock* last_ = nullptr;
   std::size_t flushed_ = 0;  // bytes of the last block that the stream has
   std::size_t used_ = 0;     // bytes of it that are taken
   std::uint64_t position_ = 0;
 };
 
-}  // namespace ringside::proxy
+}  // namespace ringside::net
