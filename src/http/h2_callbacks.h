@@ -16,7 +16,7 @@ namespace ringside::http::detail {
 struct H2Checks {
   explicit H2Checks(const H2Limits& limits)
       : windows(limits.stream_window_bytes, limits.window_bytes_max) {}
-  H2FrameWalk walk;
+  H2FrameWalk walk{H2FrameWalk::preface_bytes};
   H2StreamHistory history;
   H2Windows windows;
   H2EarlyPriorities priorities;

@@ -8,6 +8,7 @@
 
 #include "h2_callbacks.h"
 #include "h2_fields.h"
+#include "h2_parts.h"
 
 namespace ringside::http {
 
@@ -18,41 +19,6 @@ constexpr std::uint32_t resets_max = 256;
 constexpr std::uint32_t resets_per_second = 20;
 constexpr std::uint32_t idle_frames_max = 4096;
 constexpr std::uint32_t idle_frames_per_second = 500;
-
-// Asks for an answer, or brings nothing that could be used.
-bool is_idle(const detail::H2FrameWalk& frame) {
-  switch (frame.type()) {
-    case NGHTTP2_DATA:
-      return frame.length() == 0 && (frame.flags() & NGHTTP2_FLAG_END_STREAM) == 0;
-    case NGHTTP2_HEADERS:
-      return false;
-    case NGHTTP2_SETTINGS:
-    case NGHTTP2_PING:
-      return (frame.flags() & NGHTTP2_FLAG_ACK) == 0;
-    default:
-      return true;
-  }
-}
-
-H2Memory& memory_of(void* user) {
-  return *static_cast<H2Memory*>(user);
-}
-void* take_memory(std::size_t bytes, void* user) {
-  return memory_of(user).allocate(bytes);
-}
-void give_back_memory(void* block, void* user) {
-  memory_of(user).release(block);
-}
-void* take_zeroed(std::size_t count, std::size_t each, void* user) {
-  std::size_t bytes = 0;
-  if (__builtin_mul_overflow(count, each, &bytes)) return nullptr;
-  void* block = memory_of(user).allocate(bytes);
-  if (block != nullptr) std::fill_n(static_cast<char*>(block), bytes, '\0');
-  return block;
-}
-void* resize_memory(void* block, std::size_t bytes, void* user) {
-  return memory_of(user).reallocate(block, bytes);
-}
 
 }  // namespace
 
@@ -75,33 +41,6 @@ void H2Allowance::give_back(std::uint32_t times) {
   left_ = std::min(left_ + times, most_);
 }
 
-// ---- H2Shared
-
-struct H2Shared::Parts {
-  nghttp2_session_callbacks* callbacks = nullptr;
-  nghttp2_option* option = nullptr;
-};
-
-H2Shared::H2Shared() : parts_(std::make_unique<Parts>()) {
-  if (nghttp2_session_callbacks_new(&parts_->callbacks) == 0)
-    detail::H2Callbacks::set(parts_->callbacks);
-  if (nghttp2_option_new(&parts_->option) != 0) return;
-  nghttp2_option* option = parts_->option;
-  nghttp2_option_set_no_auto_window_update(option, 1);
-  // What a message may say is H2HeadReader's to judge: for all protocols the same.
-  nghttp2_option_set_no_http_messaging(option, 1);
-  nghttp2_option_set_no_closed_streams(option, 1);
-  // It would count by a clock of its own, and what completes would make up for nothing.
-  nghttp2_option_set_stream_reset_rate_limit(option, std::uint64_t{1} << 40,
-                                             std::uint64_t{1} << 40);
-  nghttp2_option_set_builtin_recv_extension_type(option, NGHTTP2_PRIORITY_UPDATE);
-}
-
-H2Shared::~H2Shared() {
-  nghttp2_session_callbacks_del(parts_->callbacks);
-  nghttp2_option_del(parts_->option);
-}
-
 // ---- H2Connection
 
 H2Connection::H2Connection(H2Shared& shared, H2Handler& handler, const H2Limits& limits)
@@ -119,8 +58,8 @@ H2Connection::~H2Connection() {
 }
 
 bool H2Connection::start() {
-  nghttp2_mem memory{&shared_.memory_, take_memory, give_back_memory, take_zeroed, resize_memory};
-  const H2Shared::Parts& parts = *shared_.parts_;
+  nghttp2_mem memory = detail::memory_from(shared_.memory_);
+  const detail::H2Parts& parts = *shared_.parts_;
   if (parts.callbacks == nullptr || parts.option == nullptr) return false;
   if (nghttp2_session_server_new3(&session_, parts.callbacks, this, parts.option, &memory) != 0)
     return false;
@@ -150,7 +89,7 @@ bool H2Connection::give_up(H2Code code, std::string_view why) {
 // stream that is over.
 bool H2Connection::check_header() {
   using Fate = detail::H2StreamHistory::Fate;
-  if (is_idle(checks_->walk) && !idle_frames_.take(now_ms_))
+  if (checks_->walk.idle() && !idle_frames_.take(now_ms_))
     return give_up(H2Code::enhance_your_calm, "too many frames that bring nothing");
   const std::uint8_t type = checks_->walk.type();
   if (type != NGHTTP2_HEADERS && type != NGHTTP2_DATA) return true;

@@ -47,6 +47,24 @@ H2Fields* room_for(base::Arena& arena, std::size_t count) {
   return fields;
 }
 
+// The field lines of `text`, whose names become lower case in place.
+void add_lines(H2Fields& fields, std::span<char> text) {
+  char* at = text.data();
+  char* const end = at + text.size();
+  while (at < end) {
+    char* const stop = find(at, end, '\r');
+    char* const colon = find(at, stop, ':');
+    if (colon != stop) {
+      const auto name_bytes = static_cast<std::size_t>(colon - at);
+      lower(at, name_bytes);
+      const std::string_view name(at, name_bytes);
+      const std::string_view value = base::trim_ows({colon + 1, stop});
+      if (travels(name)) fields.items[fields.count++] = make(name, value);
+    }
+    at = end - stop > 2 ? stop + 2 : end;
+  }
+}
+
 }  // namespace
 
 H2Fields* fields_of_head(base::Arena& arena, std::uint16_t status, std::span<char> text) {
@@ -58,20 +76,20 @@ H2Fields* fields_of_head(base::Arena& arena, std::uint16_t status, std::span<cha
   digits[1] = static_cast<char>('0' + status / 10 % 10);
   digits[2] = static_cast<char>('0' + status % 10);
   fields->items[fields->count++] = make(":status", {digits, 3});
-  char* at = text.data();
-  char* const end = at + text.size();
-  for (bool status_line = true; at < end; status_line = false) {
-    char* const stop = find(at, end, '\r');
-    char* const colon = find(at, stop, ':');
-    if (!status_line && colon != stop) {
-      const auto name_bytes = static_cast<std::size_t>(colon - at);
-      lower(at, name_bytes);
-      const std::string_view name(at, name_bytes);
-      const std::string_view value = base::trim_ows({colon + 1, stop});
-      if (travels(name)) fields->items[fields->count++] = make(name, value);
-    }
-    at = end - stop > 2 ? stop + 2 : end;
-  }
+  const std::size_t status_line = std::string_view(text.data(), text.size()).find('\n') + 1;
+  add_lines(*fields, text.subspan(status_line));
+  return fields;
+}
+
+H2Fields* fields_of_request(base::Arena& arena, const H2RequestLine& line, std::span<char> text) {
+  const auto lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+  H2Fields* fields = room_for(arena, lines + 4);
+  if (fields == nullptr) return nullptr;
+  fields->items[fields->count++] = make(":method", line.method);
+  fields->items[fields->count++] = make(":scheme", line.scheme);
+  fields->items[fields->count++] = make(":authority", line.authority);
+  fields->items[fields->count++] = make(":path", line.path);
+  add_lines(*fields, text);
   return fields;
 }
 

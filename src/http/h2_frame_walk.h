@@ -1,4 +1,4 @@
-// From frame to frame in what a client sends, before nghttp2 gets it.
+// From frame to frame in what a peer sends, before nghttp2 gets it.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +9,14 @@
 
 namespace ringside::http::detail {
 
-// Walks over the frames of an HTTP/2 client, its preface included, over any split of the input.
+// Walks over the frames of an HTTP/2 peer, over any split of the input.
 class H2FrameWalk {
  public:
+  // What a client sends before its first frame (RFC 9113 §3.4).
+  static constexpr std::uint32_t preface_bytes = 24;
+  // Passes over so many bytes first.
+  explicit H2FrameWalk(std::uint32_t skip) : skip_(skip) {}
+
   struct Step {
     std::size_t bytes = 0;   // of the input, up to the end of the frame at most
     bool header = false;     // these complete the frame's header: type() and stream() are its
@@ -35,12 +40,32 @@ class H2FrameWalk {
   std::uint32_t length() const { return number(0, 3); }
   std::uint8_t type() const { return bytes_[3]; }
   std::uint8_t flags() const { return bytes_[4]; }
+  // The frame, whose header is known, asks for an answer, or brings nothing that could be used.
+  bool idle() const {
+    switch (type()) {
+      case type_data:
+        return length() == 0 && (flags() & flag_end_stream) == 0;
+      case type_headers:
+        return false;
+      case type_settings:
+      case type_ping:
+        return (flags() & flag_ack) == 0;
+      default:
+        return true;
+    }
+  }
   std::int32_t stream() const { return static_cast<std::int32_t>(number(5, 4) & id_mask); }
 
  private:
   static constexpr std::size_t header_bytes = 9;
   static constexpr std::size_t dependency_bytes = 4;
+  static constexpr std::uint8_t type_data = 0;
+  static constexpr std::uint8_t type_headers = 1;
   static constexpr std::uint8_t type_priority = 2;
+  static constexpr std::uint8_t type_settings = 4;
+  static constexpr std::uint8_t type_ping = 6;
+  static constexpr std::uint8_t flag_end_stream = 1;
+  static constexpr std::uint8_t flag_ack = 1;
   static constexpr std::uint32_t priority_bytes = 5;
   static constexpr std::uint32_t id_mask = 0x7fff'ffff;
 
@@ -72,7 +97,7 @@ class H2FrameWalk {
   std::uint8_t bytes_[header_bytes + dependency_bytes] = {};
   std::size_t have_ = 0;
   std::size_t wanted_ = header_bytes;
-  std::uint32_t skip_ = 24;  // the preface
+  std::uint32_t skip_;
 };
 
 }  // namespace ringside::http::detail

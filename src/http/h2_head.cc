@@ -64,7 +64,17 @@ void H2HeadReader::pseudo_field(std::string_view name, std::string_view value) {
     fail(400, "pseudo-header field in the trailers");
   } else if (regular_seen_) {
     fail(400, "pseudo-header field behind others");
-  } else if (name == ":method") {
+  } else if (section_ == Section::request) {
+    request_pseudo(name, value);
+  } else if (name == ":status") {
+    take_pseudo(status_code, status_, value);
+  } else {
+    fail(400, "unknown pseudo-header field");
+  }
+}
+
+void H2HeadReader::request_pseudo(std::string_view name, std::string_view value) {
+  if (name == ":method") {
     take_pseudo(method, method_, value);
   } else if (name == ":path") {
     take_pseudo(path, path_, value);
@@ -129,6 +139,7 @@ bool H2HeadReader::take_known(const Field& field) {
     return fail(400, wrong);
   switch (field.id) {
     case FieldId::te:
+      if (section_ == Section::response) return true;
       te_trailers_ = base::equals_ignore_case(field.value, "trailers");
       return te_trailers_ || fail(400, "te other than \"trailers\"");
     case FieldId::expect:
@@ -272,6 +283,30 @@ bool H2HeadReader::finish_request(RequestHead& head, bool end_stream) {
   } else if (!end_stream) {
     head.framing = {Framing::Kind::chunked, 0};
   }
+  return true;
+}
+
+bool H2HeadReader::finish_response(ResponseHead& head, Method asked, bool end_stream) {
+  if (failed()) return false;
+  const auto code = base::parse_decimal<std::uint16_t>(status_);
+  if (status_.size() != 3 || !code || *code < 100 || *code > 599)
+    return fail(400, "no valid :status");
+  // RFC 9113 §8.6: there is no switching of protocols.
+  if (*code == 101) return fail(400, "status 101 in HTTP/2");
+  if (*code < 200 && end_stream) return fail(400, "an interim response that ends the stream");
+  head.status = *code;
+  head.version = Version::http2;
+  head.fields = fields_;
+  if (has_no_body(*code, asked)) {
+    head.framing = {Framing::Kind::none, 0};
+    return true;
+  }
+  const bool known = seen(FieldId::content_length);
+  if (end_stream && known && content_length_ != 0)
+    return fail(400, "less body than Content-Length says");
+  // What ends here has no body; else its end is the stream's.
+  head.framing = {Framing::Kind::chunked, 0};
+  if (end_stream || known) head.framing = {Framing::Kind::length, end_stream ? 0 : content_length_};
   return true;
 }
 

@@ -1,4 +1,5 @@
-// What the fields of one HTTP/2 header block say (RFC 9113 §8): a request's head, or its trailers.
+// What the fields of one HTTP/2 header block say (RFC 9113 §8): the head of a request or of a
+// response, or trailers.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +21,8 @@ namespace ringside::http::detail {
 // case or other bytes that no name may have; control characters in a value, or blanks around it;
 // pseudo-header fields that are unknown, doubled, behind regular ones, in trailers, or missing;
 // fields of a connection; `te` other than "trailers"; no valid authority, or a Host that says
-// another; a path that is none; Content-Length twice or no number. 414 and 431 stand for limits,
-// 501 for an extended CONNECT to something else than a WebSocket.
+// another; a path that is none; a status that is none; Content-Length twice or no number. 414 and
+// 431 stand for limits, 501 for an extended CONNECT to something else than a WebSocket.
 class H2HeadReader {
  public:
   // `limits` must outlive the reader, the arena also what it read.
@@ -35,6 +36,8 @@ class H2HeadReader {
 
   // The block is complete. False: see fault().
   bool finish_request(RequestHead& head, bool end_stream);
+  // `asked` is the method of the request: it decides whether a body may follow.
+  bool finish_response(ResponseHead& head, Method asked, bool end_stream);
   bool finish_trailers() { return !failed(); }
   FieldList& fields() { return fields_; }
   // Of RFC 9218; empty: there was none.
@@ -42,7 +45,14 @@ class H2HeadReader {
   const ParseFault& fault() const { return fault_; }
 
  private:
-  enum Pseudo : std::uint8_t { method = 1, scheme = 2, authority = 4, path = 8, protocol = 16 };
+  enum Pseudo : std::uint8_t {
+    method = 1,
+    scheme = 2,
+    authority = 4,
+    path = 8,
+    protocol = 16,
+    status_code = 32,
+  };
 
   bool failed() const { return !fault_.reason.empty(); }
   bool fail(std::uint16_t status, std::string_view reason);
@@ -54,6 +64,7 @@ class H2HeadReader {
   bool take_host(std::string_view value);
   bool add(Field& field);
   bool join_cookies();
+  void request_pseudo(std::string_view name, std::string_view value);
   bool finish_target(RequestHead& head);
   bool finish_websocket(RequestHead& head, bool end_stream);
   bool finish_authority(RequestHead& head);
@@ -78,6 +89,7 @@ class H2HeadReader {
   std::string_view authority_;
   std::string_view path_;
   std::string_view protocol_;
+  std::string_view status_;
   std::string_view host_;
   std::string_view priority_;
   FieldList fields_;

@@ -78,6 +78,12 @@ bool apply_connection(HeadReader& reader, FieldList& fields);
 // Whether the connection may serve another message (RFC 9112 §9.3).
 bool persistent(const HeadReader& reader, Version version);
 
+// Whether the response to such a request never has a body (RFC 9112 §6.3, rules 1 and 2).
+inline bool has_no_body(std::uint16_t status, Method request_method) {
+  if (request_method == Method::head || status < 200 || status == 204 || status == 304) return true;
+  return request_method == Method::connect && status < 300;
+}
+
 // True when the comma-separated `list` has `token` as an element (case-insensitive).
 bool list_has(std::string_view list, std::string_view token);
 

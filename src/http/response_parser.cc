@@ -64,21 +64,11 @@ bool ResponseParser::take_status_line(std::string_view line) {
   return true;
 }
 
-namespace {
-
-// RFC 9112 §6.3, rules 1 and 2.
-bool has_no_body(std::uint16_t status, Method request_method) {
-  if (request_method == Method::head || status < 200 || status == 204 || status == 304) return true;
-  return request_method == Method::connect && status < 300;
-}
-
-}  // namespace
-
 bool ResponseParser::finish() {
   if (!detail::apply_connection(reader_, head_.fields)) return false;
   head_.keep_alive = detail::persistent(reader_, head_.version);
   head_.upgrade = reader_.upgrade_option && detail::seen(reader_, FieldId::upgrade);
-  if (has_no_body(head_.status, request_method_)) {
+  if (detail::has_no_body(head_.status, request_method_)) {
     // RFC 9110 §8.6 and RFC 9112 §6.1 forbid both in 1xx and 204. A server that sends them may send
     // the body too.
     bool claims_body = reader_.chunked || reader_.content_length > 0;

@@ -22,6 +22,7 @@ class H2HeadReader;
 struct H2Callbacks;
 struct H2Fields;
 struct H2Checks;
+struct H2Parts;
 }  // namespace detail
 
 // RFC 9113 §7.
@@ -159,8 +160,8 @@ class H2Shared {
 
  private:
   friend class H2Connection;
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  friend class H2Requester;
+  std::unique_ptr<detail::H2Parts> parts_;
   H2Memory memory_;
   std::size_t window_bytes_ = 0;
   std::size_t window_bytes_used_ = 0;
