@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::uint32_t weight_max = 1000;
 constexpr std::uint32_t connections_max = 1'000'000;
+constexpr std::uint32_t streams_max = 10'000;
 
 // Takes "https://" off; the port is 443 unless one is given.
 Parsed<Endpoint> parse_server(std::string_view text, bool& tls) {
@@ -41,18 +42,31 @@ void add_server(Upstream& upstream, std::vector<Place>& places, UpstreamServer s
   places.push_back(at.place());
 }
 
-void read_server_entry(const Value& value, std::uint32_t default_connections, Upstream& upstream,
+void warn_without_h2(Section& section, std::string_view key, UpstreamProtocol protocol) {
+  const auto value = section.take(key);
+  if (value && protocol == UpstreamProtocol::http1)
+    value->warn("does nothing, since no server is spoken to in HTTP/2", R"(like protocol = "h2")");
+}
+
+void read_streams(Section& section, UpstreamProtocol protocol, std::uint32_t& out) {
+  read_count(section, "max_streams", out, 1, streams_max);
+  warn_without_h2(section, "max_streams", protocol);
+}
+
+// `defaults`: what the upstream says for all of its servers.
+void read_server_entry(const Value& value, const UpstreamServer& defaults, Upstream& upstream,
                        std::vector<Place>& places) {
-  UpstreamServer server;
-  server.connections_max = default_connections;
+  UpstreamServer server = defaults;
   if (!value.is_table()) {
-    const auto text = value.text("a string or a table of address, weight and max_connections");
+    const auto text =
+        value.text("a string or a table of address, weight, max_connections and max_streams");
     if (text) add_server(upstream, places, std::move(server), *text, value);
     return;
   }
   Section section = value.section(join({"servers of [upstream.", upstream.name, "]"}));
   read_count(section, "weight", server.weight, 1, weight_max);
   read_optional_count(section, "max_connections", server.connections_max, connections_max, "none");
+  read_streams(section, upstream.protocol, server.streams_max);
   const auto address = section.take("address");
   section.finish();
   if (!address) {
@@ -62,6 +76,31 @@ void read_server_entry(const Value& value, std::uint32_t default_connections, Up
   if (const auto text = address->text()) {
     add_server(upstream, places, std::move(server), *text, *address);
   }
+}
+
+void read_protocol(Section& section, Upstream& upstream) {
+  const auto value = section.take("protocol");
+  if (!value) return;
+  const auto chosen = choice<UpstreamProtocol>(*value, {{"http/1.1", UpstreamProtocol::http1},
+                                                        {"h2", UpstreamProtocol::h2},
+                                                        {"auto", UpstreamProtocol::automatic}});
+  if (chosen) upstream.protocol = *chosen;
+}
+
+void read_pings(Section& section, Upstream& upstream) {
+  read_duration(section, "ping_interval", upstream.ping_interval_ms, 1, Zero::allowed);
+  read_duration(section, "ping_timeout", upstream.ping_timeout_ms, 1, Zero::refused);
+  warn_without_h2(section, "ping_interval", upstream.protocol);
+  warn_without_h2(section, "ping_timeout", upstream.protocol);
+}
+
+// The servers are known.
+void check_protocol(Section& section, const Upstream& upstream, bool any_tls) {
+  if (upstream.protocol != UpstreamProtocol::automatic || any_tls || upstream.servers.empty())
+    return;
+  section.take("protocol")
+      ->warn("cannot be \"auto\" without TLS: the servers get HTTP/1.1",
+             R"("h2" speaks HTTP/2 in clear text)");
 }
 
 void read_balance(Section& section) {
@@ -80,8 +119,13 @@ void read_upstream(const Value& value, Draft& draft) {
   upstream.timeouts = draft.snapshot.timeouts;
   std::vector<Place> places;
   Section section = value.section(join({"[upstream.", value.name(), "]"}));
-  std::uint32_t default_connections = 0;
-  read_optional_count(section, "max_connections", default_connections, connections_max, "none");
+  UpstreamServer defaults;
+  read_optional_count(section, "max_connections", defaults.connections_max, connections_max,
+                      "none");
+  read_protocol(section, upstream);
+  read_streams(section, upstream.protocol, defaults.streams_max);
+  read_pings(section, upstream);
+  defaults.protocol = upstream.protocol;
   read_balance(section);
   read_count(section, "queue", upstream.queue_max, 0, 1'000'000);
   read_count(section, "idle_connections", upstream.idle_max, 0, 65'536);
@@ -99,13 +143,14 @@ void read_upstream(const Value& value, Draft& draft) {
                                    R"(like servers = ["10.0.0.1:8080"])");
   } else {
     for (const Value& element : servers->elements()) {
-      read_server_entry(element, default_connections, upstream, places);
+      read_server_entry(element, defaults, upstream, places);
     }
   }
   Section tls = section.sub("tls", join({"[upstream.", value.name(), ".tls]"}));
   read_upstream_tls(tls, upstream.tls);
   const bool any_tls = std::any_of(upstream.servers.begin(), upstream.servers.end(),
                                    [](const UpstreamServer& server) { return server.tls; });
+  check_protocol(section, upstream, any_tls);
   if (tls.exists() && !any_tls && !upstream.servers.empty()) {
     draft.context.reporter.problem(
         tls.place(), join({tls.title(), " does nothing, since no server is spoken to over TLS"}),

@@ -49,6 +49,9 @@ std::uint32_t exchanges_max(std::uint32_t connections_max) {
 std::uint32_t h2_blocks_max(std::uint32_t connections_max) {
   return connections_max * 4 + 1024;
 }
+// Of a stream, towards servers; RFC 9113 §6.9.2 has the least.
+constexpr std::uint32_t h2_window_bytes_min = 65'535;
+constexpr std::uint32_t h2_window_bytes_max = 1U << 24;
 // What OpenSSL keeps of a connection, and what is ours; its buffers come on top while it is busy.
 constexpr std::uint64_t tls_connection_bytes = sizeof(tls::Channel) + 12 * 1024;
 
@@ -148,9 +151,12 @@ struct Worker::Parts final : ring::MessageHandler {
             .rings = with.rings,
             .peers = with.rings > 1 ? with.peers : nullptr,
             .sessions_max = sessions_max(with.connections_max),
+            .streams_max = exchanges_max(with.connections_max),
             .limits = {.line_bytes_max = snapshot.limits.request_line_bytes_max,
                        .head_bytes_max = snapshot.limits.header_bytes_max,
-                       .fields_max = snapshot.limits.header_count_max}};
+                       .fields_max = snapshot.limits.header_count_max},
+            .window_bytes = std::clamp(snapshot.limits.buffered_bytes_max, h2_window_bytes_min,
+                                       h2_window_bytes_max)};
   }
 
   static filter::RequestIds make_ids(net::SysPort& sys) {

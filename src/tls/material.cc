@@ -18,7 +18,17 @@ std::vector<std::string> protocols_of(const config::Listen& listen) {
   return out;
 }
 
-const std::vector<std::string> protocols_spoken = {"http/1.1"};
+std::vector<std::string> protocols_of(const config::Upstream& upstream) {
+  switch (upstream.protocol) {
+    case config::UpstreamProtocol::http1:
+      return {"http/1.1"};
+    case config::UpstreamProtocol::h2:
+      return {"h2"};
+    case config::UpstreamProtocol::automatic:
+      return {"h2", "http/1.1"};
+  }
+  return {};
+}
 
 bool speaks_tls(const config::Upstream& upstream) {
   return std::ranges::any_of(upstream.servers, &config::UpstreamServer::tls);
@@ -52,7 +62,7 @@ std::expected<std::unique_ptr<ClientContext>, std::string> make_client(
     const config::Upstream& upstream, std::shared_ptr<const TrustStore> trust,
     const KernelSupport& kernel) {
   return ClientContext::make(upstream.tls, upstream.name, std::move(trust),
-                             {.protocols = protocols_spoken,
+                             {.protocols = protocols_of(upstream),
                               .kernel_tls = may_hand_over(upstream.tls.ktls, kernel),
                               .kernel_rekeys = kernel.rekey});
 }

@@ -55,7 +55,10 @@ Directory::Directory(const config::Snapshot& snapshot, unsigned rings, const Dir
       if (entry.name != upstream.name) continue;
       for (const auto& old : entry.servers) {
         if (old->config().endpoint.text == server.endpoint.text &&
-            old->config().connections_max == server.connections_max && old->rings() == rings) {
+            old->config().connections_max == server.connections_max &&
+            old->config().streams_max == server.streams_max &&
+            old->config().protocol == server.protocol && old->config().tls == server.tls &&
+            old->rings() == rings) {
           return old;
         }
       }

@@ -36,12 +36,13 @@ SharedServer& H1Session::server() {
 
 // ---- life
 
-base::Result<void> H1Session::connect(const net::Address& address, Waiter& waiter,
+base::Result<void> H1Session::connect(const net::Address& address, Waiter* waiter,
                                       base::Millis timeout_ms) {
   address_ = address;
   base::Result<void> started = stream_.connect(address_);
   if (!started) return started;
-  waiter_ = &waiter;
+  waiter_ = waiter;
+  joinable_ = waiter == nullptr;
   pools_.streams_.ring.timers().arm(timer_, timeout_ms);
   return {};
 }
@@ -56,17 +57,35 @@ bool H1Session::adopt(int fd) {
 void H1Session::on_connected() {
   pools_.streams_.ring.timers().disarm(timer_);
   state_ = State::busy;
+  if (joinable_ || server_.may_speak_h2()) return pools_.connected(*this);
+  hand_out();
+}
+
+void H1Session::hand_out() {
   if (waiter_ == nullptr) return pools_.became_idle(*this);
+  Waiter* waiter = take_waiter();
+  waiter->on_session(*this);
+}
+
+Waiter* H1Session::take_waiter() {
   Waiter* waiter = std::exchange(waiter_, nullptr);
+  if (waiter == nullptr) return nullptr;
   waiter->state_ = Waiter::State::none;
   waiter->session_ = nullptr;
-  waiter->on_session(*this);
+  return waiter;
+}
+
+bool H1Session::speaks_h2() const {
+  if (tls_ != nullptr) return tls_->info().alpn == "h2";
+  return server_.shared->config().protocol == config::UpstreamProtocol::h2;
 }
 
 void H1Session::fail_waiter(const Error& error) {
   Waiter* waiter = std::exchange(waiter_, nullptr);
+  const bool joinable = std::exchange(joinable_, false);
   close(false);
   if (waiter != nullptr) pools_.fail(*waiter, error, &server_);
+  if (joinable) pools_.connect_failed(server_, error);
 }
 
 void H1Session::timed_out(void* self) {
@@ -413,7 +432,9 @@ void H1Session::on_end_of_stream() {
 void H1Session::on_failed(const Error& error, Direction direction) {
   // The server goes on under a key that cannot be had: that is no end of a body.
   const bool unreadable = error.code == ErrorCode::unsupported && tls_ != nullptr;
-  if (error.code == ErrorCode::insecure || unreadable) log_insecure();
+  // Servers close idle connections without a word; only a handshake is worth one.
+  const bool noted = state_ == State::connecting || (state_ != State::idle && handler_ != nullptr);
+  if (noted && (error.code == ErrorCode::insecure || unreadable)) log_insecure();
   if (state_ == State::connecting) {
     Error failed = error;
     failed.origin = Origin::upstream;
@@ -436,10 +457,6 @@ void H1Session::on_failed(const Error& error, Direction direction) {
 }
 
 void H1Session::log_insecure() {
-  if (state_ == State::idle || handler_ == nullptr) {
-    // Servers close idle connections without a word; only a handshake is worth one.
-    if (state_ != State::connecting) return;
-  }
   pools_.logger_.log(
       base::LogLevel::warn, "tls",
       "server " + server_.shared->config().endpoint.text + ": " + tls_->failure_text());

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "ringside/base/intrusive_list.h"
 #include "ringside/base/timer_wheel.h"
@@ -29,8 +30,11 @@ class H1Session final : public Session,
   // Before connect(): the connection is to be TLS, as Snapshot::upstreams[upstream] has it.
   base::Result<void> secure(tls::Contexts* contexts, std::size_t upstream);
 
-  // Connects for `waiter`, who gets the session; on failure the waiter hears of it.
-  base::Result<void> connect(const net::Address& address, Waiter& waiter, base::Millis timeout_ms);
+  // Connects for `waiter`, who gets the session; on failure the waiter hears of it. Null: for those
+  // who joined, of whom Pools knows.
+  base::Result<void> connect(const net::Address& address, Waiter* waiter, base::Millis timeout_ms);
+  // It cannot be used, though it is connected.
+  void fail_connect(const base::Error& error) { fail_waiter(error); }
   // Takes over a connection that another ring lent.
   bool adopt(int fd);
   // The waiter does not want it any more; the connection goes on and will be idle.
@@ -46,6 +50,17 @@ class H1Session final : public Session,
   bool lendable() const { return tls_ == nullptr && stream_.idle(); }
   void close(bool reset);
   ServerPool& pool() { return server_; }
+  // For an H2Session that takes the connection over.
+  net::Stream& stream() { return stream_; }
+  // Whoever it connected for gets it; else it is idle.
+  void hand_out();
+  // Null: it left.
+  Waiter* take_waiter();
+  // Whether it connects for whoever joins; from now on it does not.
+  bool take_joinable() { return std::exchange(joinable_, false); }
+  // By ALPN, or by what is known of the server. Only when it has just been connected.
+  bool speaks_h2() const;
+  void log_insecure();
   unsigned lend_ring() const { return lend_ring_; }
   std::uint64_t lend_token() const { return lend_token_; }
 
@@ -100,7 +115,6 @@ class H1Session final : public Session,
   bool parse(Parser& parser, ring::Lease& lease);
   bool head_complete();
   void response_complete(bool bytes_left);
-  void log_insecure();
   void fail(base::Error error);
   void fail_message(std::string_view reason);
   void fail_waiter(const base::Error& error);
@@ -138,6 +152,7 @@ class H1Session final : public Session,
   bool reusable_ = true;
   bool send_failed_ = false;
   bool send_reset_ = false;
+  bool joinable_ = false;  // it connects for whoever joins
 };
 
 }  // namespace ringside::upstream

@@ -136,6 +136,10 @@ void Pools::on_message(const ring::Message& message) {
       return borrowed(message);
     case message_give:
       return given(message);
+    case message_place_wanted:
+      if (ServerPool* server = find(static_cast<SharedServer*>(message.object)))
+        place_wanted(*server);
+      return;
     default:
       if (ServerPool* server = find(static_cast<SharedServer*>(message.object))) {
         serve_queue(*server);
@@ -158,7 +162,7 @@ void Pools::retry_mail(void* self) {
     if (pools.options_.peers->post(&pools.streams_.ring, item.ring, item.message)) continue;
     if (pools.closing_ && item.message.kind != message_lend) {
       // The other ring has ended.
-      if (item.message.kind != message_place_free && item.message.value >= 0) {
+      if (item.message.kind < message_place_free && item.message.value >= 0) {
         pools.streams_.sys.close(item.message.value);
         static_cast<SharedServer*>(item.message.object)->close_place();
       }

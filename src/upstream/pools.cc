@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "h1_session.h"
+#include "h2_parts.h"
 #include "server_pool.h"
 
 namespace ringside::upstream {
@@ -19,6 +20,7 @@ Pools::Pools(net::StreamContext& streams, base::Logger& logger, const PoolsOptio
       logger_(logger),
       options_(options),
       sessions_(options.sessions_max),
+      h2_(std::make_unique<H2Parts>(options.sessions_max, options.streams_max)),
       borrows_(options.sessions_max),
       mail_timer_(&Pools::retry_mail, this) {}
 
@@ -78,6 +80,8 @@ void Pools::sweep() {
     if (!server->users.empty()) continue;
     while (H1Session* session = server->idle.front())
       session->close(false);
+    while (H2Session* session = server->shared_sessions.front())
+      session->quit();
   }
   std::erase_if(servers_, [](const std::unique_ptr<ServerPool>& server) {
     return server->users.empty() && server->sessions == 0 && server->borrows == 0;
@@ -92,6 +96,7 @@ ServerPool* Pools::choose(UpstreamPool& pool, const SharedServer* avoid) {
   auto has_place = [this](ServerPool& server) {
     std::uint32_t limit = server.shared->config().connections_max;
     if (server.idle_count > 0 || limit == 0 || server.shared->open() < limit) return true;
+    if (server.may_join() || server.session_with_room() != nullptr) return true;
     // All its places may be connections that are idle on another ring.
     return options_.peers != nullptr && ring_with_idle(server) != options_.ring_index;
   };
@@ -142,6 +147,7 @@ void Pools::look_again(Waiter& waiter) {
 }
 
 bool Pools::start(Waiter& waiter, ServerPool& server) {
+  if (server.multiplexes()) return start_stream(waiter, server);
   if (use_idle(waiter, server)) return true;
   // TLS cannot move, and asking for it costs the other ring a connection: so only without a place.
   if (!server.shared->config().tls && borrow(waiter, server)) return true;
@@ -160,29 +166,38 @@ bool Pools::use_idle(Waiter& waiter, ServerPool& server) {
   return true;
 }
 
-void Pools::connect(Waiter& waiter, ServerPool& server) {
+base::Result<H1Session*> Pools::open(UpstreamPool& pool, ServerPool& server, Waiter* waiter) {
   const net::Address* address = server.next_address();
   H1Session* session = address == nullptr ? nullptr : sessions_.create(*this, server);
-  if (session == nullptr) {
-    server.shared->close_place();
-    if (address != nullptr) return fail_short(waiter, {ErrorCode::pool_exhausted, Origin::self});
-    return fail(waiter, {ErrorCode::no_address, Origin::self}, nullptr);
-  }
   base::Result<void> started;
-  if (server.shared->config().tls)
-    started = session->secure(waiter.pool_->tls, waiter.pool_->index);
-  if (started)
-    started = session->connect(*address, waiter, waiter.pool_->config->timeouts.connect_ms);
+  if (session == nullptr) {
+    const ErrorCode code = address == nullptr ? ErrorCode::no_address : ErrorCode::pool_exhausted;
+    started = std::unexpected(Error{code, Origin::self});
+  } else if (server.shared->config().tls) {
+    started = session->secure(pool.tls, pool.index);
+  }
+  if (started) started = session->connect(*address, waiter, pool.config->timeouts.connect_ms);
   if (!started) {
-    sessions_.destroy(session);
+    if (session != nullptr) sessions_.destroy(session);
     server.shared->close_place();
-    return fail_short(waiter, started.error());
+    return std::unexpected(started.error());
   }
   counters_.connects.fetch_add(1, std::memory_order_relaxed);
   ++server.sessions;
+  return session;
+}
+
+void Pools::connect(Waiter& waiter, ServerPool& server) {
+  const base::Result<H1Session*> session = open(*waiter.pool_, server, &waiter);
+  if (!session) return fail_open(waiter, session.error());
   waiter.state_ = Waiter::State::connecting;
   waiter.server_ = &server;
-  waiter.session_ = session;
+  waiter.session_ = *session;
+}
+
+void Pools::fail_open(Waiter& waiter, const Error& error) {
+  if (error.code == ErrorCode::no_address) return fail(waiter, error, nullptr);
+  fail_short(waiter, error);
 }
 
 // What is short is ours, so it is no server's failure. Access logs may be off, hence the line.
@@ -213,6 +228,7 @@ void Pools::enqueue(Waiter& waiter, UpstreamPool& pool) {
   ++pool.queued;
   for (UpstreamPool::Member& member : pool.members) {
     member.server->shared->waiting(options_.ring_index).fetch_add(1);
+    if (pool.queued == 1 && member.server->may_speak_h2()) ask_for_place(*member.server);
   }
   streams_.ring.timers().arm(waiter.timer_, pool.config->timeouts.queue_ms);
 }
@@ -238,6 +254,10 @@ void Waiter::queue_timeout(void* self) {
 void Pools::serve_queue(ServerPool& server) {
   for (UpstreamPool* pool : server.users) {
     while (Waiter* waiter = pool->queue.front()) {
+      if (server.multiplexes()) {
+        if (!start_stream(*waiter, server)) return;
+        continue;
+      }
       bool place = server.idle_count > 0;
       if (!place && !server.shared->open_place()) return;
       leave_queue(*waiter);
@@ -262,6 +282,8 @@ void Pools::abandon(Waiter& waiter) {
       waiter.session_->forget_waiter();
       waiter.session_ = nullptr;
       return;
+    case Waiter::State::joined:
+      return leave_joined(waiter);
     case Waiter::State::borrowing:
       waiter.borrow_->waiter = nullptr;
       waiter.borrow_ = nullptr;
@@ -316,11 +338,16 @@ std::size_t Pools::session_bytes() {
   return sizeof(H1Session);
 }
 
+std::size_t Pools::stream_bytes() {
+  return sizeof(H2Stream);
+}
+
 void Pools::close_idle() {
   closing_ = true;
   for (const auto& server : servers_) {
     while (H1Session* session = server->idle.front())
       session->close(false);
+    quit_idle(*server);
   }
 }
 

@@ -108,11 +108,20 @@ struct Listen {
   RedirectHttps redirect_https;  // for sites that say nothing of it
 };
 
+// What servers are spoken to in.
+enum class UpstreamProtocol : std::uint8_t {
+  http1,
+  h2,         // by ALPN over TLS, by prior knowledge in clear text (RFC 9113 §3.3)
+  automatic,  // over TLS as ALPN decides; HTTP/1.1 in clear text
+};
+
 struct UpstreamServer {
   Endpoint endpoint;
   std::uint32_t weight = 1;           // 1..1000
   std::uint32_t connections_max = 0;  // over all rings; 0: none
   bool tls = false;                   // "https://"
+  UpstreamProtocol protocol = UpstreamProtocol::http1;
+  std::uint32_t streams_max = 100;  // at a time, of an HTTP/2 connection
 };
 
 struct Upstream {
@@ -122,6 +131,11 @@ struct Upstream {
   std::uint32_t queue_max = 1024;  // requests that may wait for a place
   std::uint32_t idle_max = 256;    // idle connections kept per server and ring
   Millis idle_timeout_ms = 60'000;
+  UpstreamProtocol protocol = UpstreamProtocol::http1;
+  // An HTTP/2 connection on which nothing came for so long is asked whether it is there still (0:
+  // it is not), and given up when it does not answer in time.
+  Millis ping_interval_ms = 10'000;
+  Millis ping_timeout_ms = 5'000;
   Millis resolve_interval_ms = 30'000;  // names are looked up again this often
   Timeouts timeouts;                    // connect, response_header, queue, body_idle count here
   UpstreamTls tls;                      // for the servers that have it

@@ -45,12 +45,15 @@ class SharedServer {
     if (rings_ > 1) return idle(ring).store(count);
     idle(ring).store(count, std::memory_order_relaxed);
   }
+  // HTTP/2 connections of a ring that take requests: a hint as well.
+  std::atomic<std::uint32_t>& multiplexed(unsigned ring) { return marks_[ring].multiplexed; }
   unsigned rings() const { return rings_; }
 
  private:
   struct alignas(64) Marks {
     std::atomic<std::uint32_t> idle{0};
     std::atomic<std::uint32_t> waiting{0};
+    std::atomic<std::uint32_t> multiplexed{0};
   };
   config::UpstreamServer config_;
   unsigned rings_;

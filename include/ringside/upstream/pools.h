@@ -26,7 +26,10 @@ class Contexts;
 namespace ringside::upstream {
 
 class H1Session;
+class H2Session;
+class H2Stream;
 class ServerPool;
+struct H2Parts;
 struct UpstreamPool;
 class Pools;
 class Waiter;
@@ -64,7 +67,7 @@ class Waiter : public base::ListHook<Waiter> {
   friend class Pools;
   friend class ServerPool;
   friend class H1Session;
-  enum class State : std::uint8_t { none, queued, borrowing, connecting };
+  enum class State : std::uint8_t { none, queued, borrowing, connecting, joined };
   static void queue_timeout(void* self);
 
   State state_ = State::none;
@@ -91,7 +94,10 @@ struct PoolsOptions {
   unsigned rings = 1;
   Peers* peers = nullptr;
   std::uint32_t sessions_max = 20'000;
-  http::HeadLimits limits;  // of response heads
+  std::uint32_t streams_max = 80'000;  // of all HTTP/2 connections
+  http::HeadLimits limits;             // of response heads
+  // What a server may send of an HTTP/2 response before its client has taken it.
+  std::uint32_t window_bytes = 256 * 1024;
 };
 
 // Owner: the worker; its ring's thread. Destroyed when idle(): close_idle(), then let the loop run.
@@ -100,13 +106,14 @@ class Pools {
   // Message kinds from `first_message` to `last_message` are ours: the worker hands them to
   // on_message.
   enum MessageKind : std::uint32_t {
-    message_lend = 100,  // a: the borrower's token, value: its ring
-    message_lent,        // a: the token, value: descriptor or -1
-    message_give,        // value: descriptor, for whoever waits
-    message_place_free,  // a server's place is free: serve your queue
+    message_lend = 100,    // a: the borrower's token, value: its ring
+    message_lent,          // a: the token, value: descriptor or -1
+    message_give,          // value: descriptor, for whoever waits
+    message_place_free,    // a server's place is free: serve your queue
+    message_place_wanted,  // somebody waits for one: let an HTTP/2 connection of yours end
   };
   static constexpr std::uint32_t first_message = message_lend;
-  static constexpr std::uint32_t last_message = message_place_free;
+  static constexpr std::uint32_t last_message = message_place_wanted;
 
   Pools(net::StreamContext& streams, base::Logger& logger, const PoolsOptions& options);
   ~Pools();
@@ -129,6 +136,8 @@ class Pools {
   // No connection is kept any more; those in use close when they finish.
   void close_idle();
   static std::size_t session_bytes();
+  // What one more request at a time takes on HTTP/2 connections.
+  static std::size_t stream_bytes();
   std::size_t sessions() const { return sessions_.in_use(); }
   // Nothing is open, asked for or still to be posted.
   bool idle() const { return sessions() == 0 && borrows_.in_use() == 0 && unsent_.empty(); }
@@ -136,6 +145,8 @@ class Pools {
 
  private:
   friend class H1Session;
+  friend class H2Session;
+  friend class H2Stream;
   friend class ServerPool;
   friend class Waiter;
   friend struct PoolTable;
@@ -147,16 +158,41 @@ class Pools {
   bool use_idle(Waiter& waiter, ServerPool& server);
   bool borrow(Waiter& waiter, ServerPool& server);
   void look_again(Waiter& waiter);
-  void connect(Waiter& waiter, ServerPool& server);  // a place was taken
+  // These two when a place was taken, which they give back where they fail.
+  void connect(Waiter& waiter, ServerPool& server);
+  base::Result<H1Session*> open(UpstreamPool& pool, ServerPool& server, Waiter* waiter);
   void enqueue(Waiter& waiter, UpstreamPool& pool);
   void leave_queue(Waiter& waiter);
   void fail(Waiter& waiter, const base::Error& error, ServerPool* server);
   void fail_short(Waiter& waiter, const base::Error& error);
+  void fail_open(Waiter& waiter, const base::Error& error);
   void serve_queue(ServerPool& server);
   // What H1Session reports of itself.
   void became_idle(H1Session& session);
   void session_closed(H1Session& session);
   void session_released(H1Session& session, int fd);
+  // With servers that speak HTTP/2 (multiplexing.cc).
+  bool start_stream(Waiter& waiter, ServerPool& server);
+  void give_stream(Waiter& waiter, H2Session& session);
+  void join(Waiter& waiter, ServerPool& server);
+  void leave_joined(Waiter& waiter);
+  void serve_joined(ServerPool& server);
+  void start_again(ServerPool& server);
+  // It is made before the others are full.
+  void connect_ahead(ServerPool& server);
+  void connected(H1Session& session);
+  void become_h2(H1Session& session);
+  // What H2Session reports of itself.
+  void greeted(H2Session& session);
+  void not_greeted(H2Session& session, const base::Error& error);
+  void connect_failed(ServerPool& server, const base::Error& error);
+  void unlist(H2Session& session);
+  void streams_freed(H2Session& session);
+  void became_idle(H2Session& session);
+  void h2_closed(H2Session& session);
+  void ask_for_place(ServerPool& server);
+  void place_wanted(ServerPool& server);
+  void quit_idle(ServerPool& server);
   // Between rings.
   unsigned ring_with_idle(ServerPool& server) const;
   unsigned ring_with_waiter(ServerPool& server) const;
@@ -173,6 +209,7 @@ class Pools {
   base::Logger& logger_;
   PoolsOptions options_;
   base::Slab<H1Session> sessions_;
+  std::unique_ptr<H2Parts> h2_;
   base::Slab<Borrow> borrows_;
   std::vector<std::unique_ptr<ServerPool>> servers_;
   struct Mail {
