@@ -86,6 +86,8 @@ void AccessFormat::append_json(std::string& out, const AccessRecord& record) {
   append_text_field(out, R"(,"protocol":")", protocol_of(record.version));
   append_text_field(out, R"(,"host":")", record.host);
   append_number_field(out, R"(,"status":)", record.status);
+  if (!record.grpc_status.empty())
+    append_text_field(out, R"(,"grpc_status":")", record.grpc_status);
   append_number_field(out, R"(,"request_bytes":)", record.request_bytes);
   append_number_field(out, R"(,"response_bytes":)", record.response_bytes);
   append_number_field(out, R"(,"body_bytes":)", record.response_body_bytes);

@@ -243,6 +243,7 @@ void Exchange::log(std::uint64_t bytes_sent, std::string_view mover) {
       facts_.client_address.empty() ? client_facts_.address : facts_.client_address;
   record.client_port = facts_.client_address.empty() ? client_facts_.port : facts_.client_port;
   record.request_id = facts_.request_id;
+  record.grpc_status = grpc_status_;
   if (client_facts_.tls != nullptr) {
     record.tls_version = client_facts_.tls->version();
     record.tls_cipher = client_facts_.tls->cipher();

@@ -104,6 +104,7 @@ class Exchange final : private upstream::ResponseHandler,
   void relay_switch(http::ResponseHead& head);
   bool proves_websocket(http::ResponseHead& head) const;
   void refuse_answer(std::string_view text);
+  void note_grpc_status(const http::FieldList& fields);
   bool client_keeps(bool server_keeps) const;
 
   // exchange_https.cc
@@ -180,6 +181,7 @@ class Exchange final : private upstream::ResponseHandler,
   upstream::SharedServer* server_ = nullptr;  // the last one tried
   filter::RequestFacts facts_;
   std::string_view normal_path_;
+  std::string_view grpc_status_;
   EndReason end_;
   bool end_known_ = false;
   RequestState request_ = RequestState::reading_head;

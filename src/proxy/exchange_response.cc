@@ -63,6 +63,9 @@ void Exchange::relay_final(http::ResponseHead& head) {
     framing.body.kind =
         old_client ? http::Framing::Kind::until_close : http::Framing::Kind::chunked;
   }
+  // A server that has nothing but a status to send puts it into the head. Every client of gRPC
+  // wants trailers, so that others pay nothing here.
+  if (head_->te_trailers) note_grpc_status(head.fields);
   keep_ = client_keeps(head.keep_alive) && framing.body.kind != http::Framing::Kind::until_close;
   framing.keep_alive = keep_;
   response_framing_ = framing.body;
@@ -94,6 +97,11 @@ bool Exchange::proves_websocket(http::ResponseHead& head) const {
     if (base::equals_ignore_case(field.name, http::websocket_accept_name)) field.hop_by_hop = true;
   }
   return true;
+}
+
+void Exchange::note_grpc_status(const http::FieldList& fields) {
+  const http::Field* status = fields.find("grpc-status");
+  if (status != nullptr) grpc_status_ = arena_.copy(status->value);
 }
 
 void Exchange::relay_switch(http::ResponseHead& head) {
@@ -142,6 +150,7 @@ void Exchange::on_response_body(net::Piece piece) {
 
 void Exchange::on_response_end(const http::FieldList* trailers) {
   response_ended_ = true;
+  if (trailers != nullptr) note_grpc_status(*trailers);
   bool was_tunnel = response_ == ResponseState::tunneling;
   response_event(ResponseEvent::end);
   bool sent = true;

@@ -381,6 +381,7 @@ class Grpc(h2_upstream.UpstreamTest):
         self.assertTrue(server.wait_for(lambda _: request.ended))
         connection.trailers(request, ('grpc-status', '0'))
         self.assert_answered(made)
+        self.assertEqual(ringside.access_records(1)[0]['grpc_status'], '0')
 
     def test_trailers_only(self) -> None:
         ringside, _ = self.start_both(lambda c, r: c.head(r, GRPC, ('grpc-status', '12'), end=True))
@@ -389,6 +390,12 @@ class Grpc(h2_upstream.UpstreamTest):
         made.body(1, b'\0\0\0\0\0', end=True)
         self.assert_answered(made)
         self.assertEqual(made.data(1), b'')
+        self.assertEqual(ringside.access_records(1)[0]['grpc_status'], '12')
+
+    def test_others_have_no_status(self) -> None:
+        ringside, _ = self.start_both()
+        self.assertEqual(client.request(ringside.port).status, 200)
+        self.assertNotIn('grpc_status', ringside.access_records(1)[0])
 
 
 class Flow(h2_upstream.UpstreamTest):

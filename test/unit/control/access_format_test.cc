@@ -174,6 +174,13 @@ TEST(AccessFormatJson, SaysNullForATimeThatNeverCame) {
   EXPECT_EQ(line.text("end"), "complete");
 }
 
+TEST(AccessFormatJson, SaysTheStatusOfGrpcWhereThereIsOne) {
+  AccessRecord record = full_record();
+  EXPECT_EQ(json_line(record).find("grpc_status"), std::string::npos);
+  record.grpc_status = "14";
+  EXPECT_EQ(Parsed(json_line(record)).text("grpc_status"), "14");
+}
+
 // What a stranger may choose, in each field, with every byte: alone, before and after a letter, and
 // all of them in one text. The record stays one line that a JSON parser takes.
 TEST(AccessFormatJson, IsValidForEveryByteInEveryField) {
