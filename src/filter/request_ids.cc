@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::size_t id_bytes_max = 128;
 constexpr std::size_t hex_digits = 32;
+// The all-zero state is the one that never leaves itself.
+constexpr std::uint64_t seed_instead_of_none = 0x9E3779B97F4A7C15ULL;
 
 bool is_id_char(char c) {
   const char low = static_cast<char>(c | 0x20);
@@ -21,7 +23,7 @@ bool is_well_formed(std::string_view id) {
 }
 
 // xoroshiro128++ (Blackman and Vigna): ids need to differ, not to be secret.
-std::uint64_t step(std::uint64_t* state) {
+std::uint64_t next_word(std::uint64_t* state) {
   const std::uint64_t a = state[0];
   std::uint64_t b = state[1];
   const std::uint64_t result = std::rotl(a + b, 17) + a;
@@ -39,23 +41,21 @@ void write_hex(std::uint64_t word, char* out) {
 
 }  // namespace
 
-std::uint64_t RequestIds::next_word() {
-  // The all-zero state is the one that never leaves itself.
-  if ((state_[0] | state_[1]) == 0) state_[0] = 0x9E3779B97F4A7C15ULL;
-  return step(state_);
-}
-
 std::string_view RequestIds::next(base::Arena& arena) {
   char* const out = arena.allocate_array<char>(hex_digits);
   if (out == nullptr) return {};
-  write_hex(next_word(), out);
-  write_hex(next_word(), out + hex_digits / 2);
+  if ((state_[0] | state_[1]) == 0) state_[0] = seed_instead_of_none;
+  write_hex(next_word(state_), out);
+  write_hex(next_word(state_), out + hex_digits / 2);
   return {out, hex_digits};
 }
 
 void RequestIds::fill(std::span<std::uint8_t, 16> out) {
-  const std::uint64_t words[] = {next_word(), next_word()};
-  std::memcpy(out.data(), words, sizeof words);
+  if ((state_[0] | state_[1]) == 0) state_[0] = seed_instead_of_none;
+  for (std::size_t at = 0; at < out.size(); at += sizeof(std::uint64_t)) {
+    const std::uint64_t word = next_word(state_);
+    std::memcpy(out.data() + at, &word, sizeof word);
+  }
 }
 
 std::string_view RequestIds::keep_or_next(const RequestFacts& facts, base::Arena& arena) {

@@ -141,8 +141,6 @@ class RequestIds {
   std::string_view keep_or_next(const RequestFacts& facts, base::Arena& arena);
 
  private:
-  std::uint64_t next_word();
-
   std::uint64_t state_[2];
 };
 
