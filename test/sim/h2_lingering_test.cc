@@ -1,6 +1,7 @@
 // How connections of HTTP/2 come to their end.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,7 @@ namespace {
 Settings with_h2() {
   Settings out;
   out.http2 = true;
+  out.buffers = 1024;  // enough for one client that lets its bytes lie
   return out;
 }
 
@@ -43,6 +45,21 @@ TEST(H2Lingering, a_client_that_reads_nothing_is_let_go) {
   ASSERT_TRUE(rig.until([&] { return rig.worker->holdings().exchanges == 1; }));
   const auto gone = [&] { return rig.worker->holdings().client_connections == 0; };
   EXPECT_TRUE(rig.until(gone, 300 * second_ns, 200'000));
+  EXPECT_EQ(rig.end(), "");
+}
+
+// Whoever has ended his side still reads.
+TEST(H2Lingering, a_client_that_has_ended_its_side_hears_of_a_reset) {
+  ProxyRig rig(with_h2(), {});
+  rig.set(Fault::short_write, 1);
+  const std::string malformed = test::h2_headers(1, test::h2_request("GET", "e/x"), true);
+  TestPeer& client = rig.client(greeting() + malformed);
+  client.finish();
+  ASSERT_TRUE(rig.until([&] { return client.ended() || client.reset(); }));
+  EXPECT_FALSE(client.reset());
+  const auto frames = test::h2_split(client.got);
+  const auto is_reset = [](const test::H2Frame& frame) { return frame.type == 3; };
+  EXPECT_TRUE(std::ranges::any_of(frames, is_reset));
   EXPECT_EQ(rig.end(), "");
 }
 
