@@ -11,6 +11,7 @@
 #include "ringside/http/message.h"
 #include "ringside/http/parser.h"
 #include "ringside/net/piece.h"
+#include "ringside/net/slice.h"
 #include "ringside/proxy/end_reason.h"
 #include "ringside/ring/ring.h"
 #include "ringside/route/router.h"
@@ -40,6 +41,9 @@ struct ClientFacts {
 // A rest of a request that is worth reading so that the connection can be kept; more is cheaper to
 // close.
 inline constexpr std::uint64_t discard_bytes_max = 64 * 1024;
+
+// So much of a request's body is kept, where its server may hand the request back.
+inline constexpr std::uint64_t kept_bytes_max = 64 * 1024;
 
 // Owner: the client's session, in the worker's slab; it lives from the first byte of a request
 // until the last byte of the response has left. It knows no protocol: both ends are sessions. It
@@ -91,6 +95,9 @@ class Exchange final : private upstream::ResponseHandler,
   void on_session(upstream::Session& session) override;
   void on_no_session(const base::Error& error, upstream::SharedServer* server) override;
   bool retry(const base::Error& error);
+  void keep_body(const net::Piece& piece);
+  void forget_body();
+  bool send_kept_body();
 
   // exchange_response.cc
   void on_response_head(http::ResponseHead& head) override;
@@ -187,12 +194,14 @@ class Exchange final : private upstream::ResponseHandler,
   RequestState request_ = RequestState::reading_head;
   ResponseState response_ = ResponseState::none;
   http::Framing response_framing_;
-  bool keep_ = true;  // the client's connection may serve another request
+  net::SliceQueue kept_;  // of the request's body: all that was relayed, while keeps_body_
+  bool keep_ = true;      // the client's connection may serve another request
   bool linger_ = false;
   bool response_ended_ = false;  // the server's response is whole
   bool response_parked_ = false;
   bool request_held_ = false;  // back-pressure of the server
   bool retried_ = false;
+  bool keeps_body_ = false;
   bool continued_ = false;  // a 100 was relayed
   bool reused_ = false;
   bool stopped_ = false;  // told to shut down

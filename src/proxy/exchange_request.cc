@@ -187,6 +187,7 @@ std::string_view Exchange::upstream_host() {
 void Exchange::on_session(upstream::Session& session) {
   session_ = &session;
   server_ = &session.server();
+  keeps_body_ = session.may_hand_back();
   if (connected_ns_ == AccessRecord::never) connected_ns_ = since_start();
   if (!send_request()) {
     drop_upstream();
@@ -217,6 +218,7 @@ bool Exchange::send_request() {
     framing.upgrade_value = upgrade;
   }
   if (!session_->send_head(writer, framing)) return false;
+  if (!kept_.empty() && !send_kept_body()) return false;
   // On another try the request may be whole already: an empty chunked body still has its end to
   // send. (Its trailers are gone with the buffer that they came in; dropping them is allowed, RFC
   // 9110 §6.5.1.)
@@ -238,11 +240,12 @@ void Exchange::on_no_session(const base::Error& error, upstream::SharedServer* s
   settle();
 }
 
-// Another try, where the request cannot have had an effect: nothing of it was sent, or it is safe
-// and met a connection that the server had given up (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
+// Another try, where the request cannot have had an effect: nothing of it was sent, or the server
+// handed it back (RFC 9113 §8.7), or it is safe and met a connection that the server had given up
+// (RFC 9110 §9.2.2, RFC 9112 §9.3.1). What was relayed of its body must be here still.
 bool Exchange::retry(const base::Error& error) {
-  if (response_ != ResponseState::none || relayed_bytes_ != 0 || continued_ || stopped_)
-    return false;
+  if (response_ != ResponseState::none || continued_ || stopped_) return false;
+  if (relayed_bytes_ != kept_.bytes()) return false;
   if (request_ == RequestState::gone || request_ == RequestState::discarding) return false;
   bool nothing_sent = error.retry == base::Retry::yes && tries_ < tries_max;
   bool stale = error.retry == base::Retry::reused_only && http::is_safe(head_->method) && !retried_;
@@ -255,6 +258,24 @@ bool Exchange::retry(const base::Error& error) {
   count(context_.counters.upstream_retries);
   start_upstream();
   return true;
+}
+
+// The piece is in no pipe: who may hand a request back takes none.
+void Exchange::keep_body(const net::Piece& piece) {
+  if (relayed_bytes_ > kept_bytes_max || !kept_.push(piece.share())) forget_body();
+}
+
+void Exchange::forget_body() {
+  keeps_body_ = false;
+  kept_.clear();
+}
+
+bool Exchange::send_kept_body() {
+  bool sent = true;
+  kept_.for_each([&](const net::Slice& slice) {
+    sent = sent && session_->send_body(slice.lease.share(0, slice.lease.size()));
+  });
+  return sent;
 }
 
 void Exchange::on_request_body(net::Piece piece) {
@@ -276,6 +297,7 @@ void Exchange::on_request_body(net::Piece piece) {
     return settle();
   }
   relayed_bytes_ += piece.size();
+  if (keeps_body_) keep_body(piece);
   if (!session_->send_body(std::move(piece))) {
     return on_upstream_failed({base::ErrorCode::no_memory});
   }

@@ -45,6 +45,7 @@ void Exchange::relay_final(http::ResponseHead& head) {
   if (head_->websocket && head.status < 300)
     return refuse_answer("The server does not speak WebSocket here.");
   status_ = head.status;
+  if (keeps_body_) forget_body();
   first_byte_ns_ = since_start();
   bool old_client = head_->version == http::Version::http10;
   ResponseFraming framing{.body = head.framing};

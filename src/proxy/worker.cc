@@ -450,6 +450,12 @@ std::vector<SizingTerm> sizing(const config::Snapshot& snapshot, std::uint32_t c
       {"server connections", sessions, upstream::Pools::session_bytes()},
       {"pieces waiting to be sent", slices_max(connections_max), sizeof(net::Slice)},
   };
+  if (std::ranges::any_of(snapshot.upstreams, [](const config::Upstream& upstream) {
+        return upstream.protocol != config::UpstreamProtocol::http1;
+      })) {
+    terms.push_back({"requests to HTTP/2 servers", exchanges_max(connections_max),
+                     upstream::Pools::stream_bytes()});
+  }
   if (may_want_large(snapshot.server.body_mover)) {
     terms.push_back({"large receive buffers", snapshot.server.large_buffers,
                      large_buffer_bytes(snapshot.limits)});

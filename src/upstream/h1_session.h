@@ -70,6 +70,7 @@ class H1Session final : public Session,
   bool send_body(net::Piece piece) override;
   bool send_end(const http::FieldList* trailers) override;
   bool takes_pipes() const override { return stream_.takes_pipes(); }
+  bool may_hand_back() const override { return false; }
   std::size_t request_pending() const override { return stream_.pending_cost(); }
   std::uint64_t request_zero_copied() const override {
     return stream_.bytes_zero_copied() - zero_copied_before_;

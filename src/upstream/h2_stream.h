@@ -34,6 +34,7 @@ class H2Stream final : public Session,
   bool send_body(net::Piece piece) override;
   bool send_end(const http::FieldList* trailers) override;
   bool takes_pipes() const override { return false; }
+  bool may_hand_back() const override { return true; }
   std::size_t request_pending() const override;
   std::uint64_t request_zero_copied() const override { return 0; }
   bool request_refused() const override { return refused_; }

@@ -285,6 +285,38 @@ class Ends(h2_upstream.UpstreamTest):
         self.assertEqual(ringside.access_records(1)[0]['tries'], 2)
         self.assertEqual(len(server.requests), 2)
 
+    def test_a_body_is_sent_again(self) -> None:
+        for size in (10, 60_000):
+            def answer(connection: Connection, request: Request, size=size) -> None:
+                if connection.number:
+                    return connection.answer(request, request.body) if request.ended else None
+                if len(request.body) == size and not request.ended:
+                    connection.go_away(0)
+                return None
+
+            ringside, server = self.start_both(answer, tells_all=True)
+            made = self.connect(ringside)
+            made.ask(1, h2.request('POST', '/'), end=False)
+            made.body(1, b'x' * size)
+            self.assertTrue(server.wait_for(lambda s: len(s.connections) > 1 and s.connections[1].order))
+            made.body(1, b'y' * 10, end=True)
+            self.assert_answered(made)
+            self.assertTrue(made.data(1) == b'x' * size + b'y' * 10)
+
+    def test_a_body_that_is_not_kept(self) -> None:
+        def answer(connection: Connection, request: Request) -> None:
+            if len(request.body) > 65536:
+                connection.reset(request, h2.REFUSED_STREAM)
+
+        ringside, server = self.start_both(answer, tells_all=True)
+        made = self.connect(ringside)
+        made.ask(1, h2.request('POST', '/'), end=False)
+        made.body(1, bytes(65535))  # the window of the connection
+        self.assertTrue(made.wait(lambda: made.of(h2.WINDOW_UPDATE, 0)))
+        made.body(1, bytes(1000))
+        self.assert_answered(made, 1, 502)
+        self.assertEqual(len(server.requests), 1)
+
     def test_a_server_that_refuses_all(self) -> None:
         ringside, server = self.start_both(lambda c, r: c.reset(r, h2.REFUSED_STREAM))
         self.assertEqual(client.request(ringside.port).status, 502)

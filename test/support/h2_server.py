@@ -178,7 +178,7 @@ class Connection:
 
     def _end_and_tell(self, frame: h2.Frame, request: Request, fresh: bool) -> None:
         request.ended = request.ended or bool(frame.flags & h2.END_STREAM)
-        if fresh if self.server.early else request.ended:
+        if self.server.tells_all or (fresh if self.server.early else request.ended):
             self.server.tell(self, request)
 
 
@@ -187,12 +187,13 @@ Answer = Callable[[Connection, Request], object]
 
 class Server:
     """Listens on a free port. `answer` is called on the connection's thread when a request is whole; with `early`,
-    when its head came. It must not wait. `address` is what ringside calls it."""
+    when its head came; with `tells_all`, whenever something came. It must not wait. `address` is what ringside calls it."""
 
-    def __init__(self, answer: Answer | None = None, *, early: bool = False, settings: bytes = b'',
-                 tls: ssl.SSLContext | None = None):
+    def __init__(self, answer: Answer | None = None, *, early: bool = False, tells_all: bool = False,
+                 settings: bytes = b'', tls: ssl.SSLContext | None = None):
         self._answer = answer or (lambda connection, request: connection.answer(request))
         self.early = early
+        self.tells_all = tells_all
         self._settings = settings
         self._tls = tls
         self.connections: list[Connection] = []

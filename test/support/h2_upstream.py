@@ -19,8 +19,8 @@ class UpstreamTest(testcase.RingsideTest):
         return self.start_ringside(proxy.proxy_config(
             addresses, upstream=f'protocol = "{protocol}"\n{lines}', **options))
 
-    def start_both(self, answer=None, *, early: bool = False, settings: bytes = b'', **options):
-        server = self.start_server(answer, early=early, settings=settings)
+    def start_both(self, answer=None, *, early: bool = False, tells_all: bool = False, settings: bytes = b'', **options):
+        server = self.start_server(answer, early=early, tells_all=tells_all, settings=settings)
         return self.start_before(server, **options), server
 
     def connect(self, ringside: proxy.Ringside, settings: bytes = b'') -> h2.Client:

@@ -34,6 +34,8 @@ class Piece {
   std::string_view bytes() const { return lease_.bytes(); }
   // See Lease::hold; a pipe takes no buffers.
   void hold() { lease_.hold(); }
+  // The same bytes once more; not of a pipe.
+  ring::Lease share() const { return lease_.share(0, lease_.size()); }
   ring::Lease take_lease() { return std::move(lease_); }
   PipeBytes take_piped() { return std::move(piped_); }
 

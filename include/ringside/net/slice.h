@@ -122,6 +122,12 @@ class SliceQueue {
     tail_->data = tail_->lease.data();
   }
 
+  template <typename Fn>
+  void for_each(Fn&& fn) const {
+    for (const Slice* slice = head_; slice != nullptr; slice = slice->next)
+      fn(*slice);
+  }
+
   // Unlinks the first piece; the caller destroys it in the pool.
   Slice* take_front() {
     Slice* slice = head_;

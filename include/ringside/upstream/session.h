@@ -68,6 +68,9 @@ class Session {
   virtual bool send_end(const http::FieldList* trailers) = 0;
   // Whether send_body may be given pieces in a pipe.
   virtual bool takes_pipes() const = 0;
+  // Whether the server may hand a request back untouched that it has received: who wants to send it
+  // again keeps its body.
+  virtual bool may_hand_back() const = 0;
   // What of the request has not left yet, as SliceQueue::cost().
   virtual std::size_t request_pending() const = 0;
   // Bytes of the request that left without being copied here.
