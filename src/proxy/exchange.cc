@@ -18,7 +18,6 @@ Exchange::Exchange(Context& context, ClientSession& client, const ClientFacts& f
       arena_(context.chunks),
       timer_(&Exchange::timed_out, this),
       pace_timer_(&Exchange::pace_due, this),
-      kept_(context.streams.slices),
       start_ns_(context.ring.now_ns()),
       start_realtime_ns_(context.ring.realtime_ns()),
       bytes_sent_before_(client.bytes_sent()),
@@ -28,6 +27,7 @@ Exchange::Exchange(Context& context, ClientSession& client, const ClientFacts& f
 }
 
 Exchange::~Exchange() {
+  if (kept_ != nullptr) kept_->clear();
   arena_.release();
   context_.exchange_ended(runtime_);
 }

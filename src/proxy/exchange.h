@@ -97,6 +97,7 @@ class Exchange final : private upstream::ResponseHandler,
   bool retry(const base::Error& error);
   void keep_body(const net::Piece& piece);
   void forget_body();
+  std::size_t kept_bytes() const { return kept_ == nullptr ? 0 : kept_->bytes(); }
   bool send_kept_body();
 
   // exchange_response.cc
@@ -194,8 +195,9 @@ class Exchange final : private upstream::ResponseHandler,
   RequestState request_ = RequestState::reading_head;
   ResponseState response_ = ResponseState::none;
   http::Framing response_framing_;
-  net::SliceQueue kept_;  // of the request's body: all that was relayed, while keeps_body_
-  bool keep_ = true;      // the client's connection may serve another request
+  // Of the request's body: all that was relayed, while keeps_body_. In the arena; null: nothing.
+  net::SliceQueue* kept_ = nullptr;
+  bool keep_ = true;  // the client's connection may serve another request
   bool linger_ = false;
   bool response_ended_ = false;  // the server's response is whole
   bool response_parked_ = false;

@@ -1,6 +1,7 @@
 // The request's side of an exchange: what it asks for, who answers, and sending it there.
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "ringside/base/text.h"
 #include "ringside/http/uri.h"
@@ -187,12 +188,12 @@ std::string_view Exchange::upstream_host() {
 void Exchange::on_session(upstream::Session& session) {
   session_ = &session;
   server_ = &session.server();
-  keeps_body_ = session.may_hand_back();
   if (connected_ns_ == AccessRecord::never) connected_ns_ = since_start();
   if (!send_request()) {
     drop_upstream();
     refuse(503, "Out of memory.", {Origin::self, Stage::send_request, Cause::no_resources});
   } else if (request_ == RequestState::held) {
+    keeps_body_ = session.may_hand_back();
     request_event(RequestEvent::relay);
     client_.want_body();
   }
@@ -218,7 +219,7 @@ bool Exchange::send_request() {
     framing.upgrade_value = upgrade;
   }
   if (!session_->send_head(writer, framing)) return false;
-  if (!kept_.empty() && !send_kept_body()) return false;
+  if (kept_ != nullptr && !send_kept_body()) return false;
   // On another try the request may be whole already: an empty chunked body still has its end to
   // send. (Its trailers are gone with the buffer that they came in; dropping them is allowed, RFC
   // 9110 §6.5.1.)
@@ -245,7 +246,7 @@ void Exchange::on_no_session(const base::Error& error, upstream::SharedServer* s
 // (RFC 9110 §9.2.2, RFC 9112 §9.3.1). What was relayed of its body must be here still.
 bool Exchange::retry(const base::Error& error) {
   if (response_ != ResponseState::none || continued_ || stopped_) return false;
-  if (relayed_bytes_ != kept_.bytes()) return false;
+  if (relayed_bytes_ != kept_bytes()) return false;
   if (request_ == RequestState::gone || request_ == RequestState::discarding) return false;
   bool nothing_sent = error.retry == base::Retry::yes && tries_ < tries_max;
   bool stale = error.retry == base::Retry::reused_only && http::is_safe(head_->method) && !retried_;
@@ -262,17 +263,22 @@ bool Exchange::retry(const base::Error& error) {
 
 // The piece is in no pipe: who may hand a request back takes none.
 void Exchange::keep_body(const net::Piece& piece) {
-  if (relayed_bytes_ > kept_bytes_max || !kept_.push(piece.share())) forget_body();
+  if (kept_ == nullptr) {
+    void* place = arena_.allocate(sizeof(net::SliceQueue), alignof(net::SliceQueue));
+    if (place == nullptr) return forget_body();
+    kept_ = new (place) net::SliceQueue(context_.streams.slices);
+  }
+  if (relayed_bytes_ > kept_bytes_max || !kept_->push(net::Piece(piece.share()))) forget_body();
 }
 
 void Exchange::forget_body() {
   keeps_body_ = false;
-  kept_.clear();
+  if (kept_ != nullptr) kept_->clear();
 }
 
 bool Exchange::send_kept_body() {
   bool sent = true;
-  kept_.for_each([&](const net::Slice& slice) {
+  kept_->for_each([&](const net::Slice& slice) {
     sent = sent && session_->send_body(slice.lease.share(0, slice.lease.size()));
   });
   return sent;
