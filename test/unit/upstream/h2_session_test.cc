@@ -15,7 +15,6 @@ namespace {
 
 using namespace ringside::test;
 
-constexpr std::uint8_t type_headers = 1;
 constexpr std::uint8_t type_reset = 3;
 constexpr std::uint8_t type_ping = 6;
 constexpr std::uint8_t type_goaway = 7;
