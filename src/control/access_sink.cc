@@ -21,7 +21,7 @@ constexpr std::array texts = {
     &AccessRecord::client_address, &AccessRecord::method,     &AccessRecord::target,
     &AccessRecord::host,           &AccessRecord::user_agent, &AccessRecord::referer,
     &AccessRecord::request_id,     &AccessRecord::listener,   &AccessRecord::upstream,
-    &AccessRecord::server,         &AccessRecord::tls_client,
+    &AccessRecord::server,         &AccessRecord::tls_client, &AccessRecord::grpc_status,
 };
 
 std::size_t kept(std::string_view text) {
