@@ -60,19 +60,6 @@ class Floods(h2_upstream.UpstreamTest):
         self.flood(h2.frame(h2.HEADERS, 0, 1, h2.block([(':status', '200')])) +
                    h2.frame(h2.CONTINUATION, 0, 1) * 20_000, 1)
 
-    def test_resets(self) -> None:
-        def answer(connection: Connection, request: Request) -> None:
-            connection.reset(request, h2.CANCEL) if connection.number == 0 else connection.answer(request)
-
-        ringside, server = self.start_both(answer)
-        made = self.connect(ringside)
-        for number in range(600):
-            self.ask(made, 1 + 2 * number)
-            self.assertTrue(made.wait(lambda n=number: made.complete(1 + 2 * n)))
-            if len(server.connections) > 1:
-                break
-        self.assertTrue(ringside.wait_for_log('too many requests reset'))
-
 
 class Tls(h2_upstream.UpstreamTest):
     """What ALPN agrees on."""
