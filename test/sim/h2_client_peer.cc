@@ -454,6 +454,12 @@ void H2ClientPeer::on_end() {
 
 void H2ClientPeer::on_error(int error) {
   note("its connection failed");
+  // As in on_go_away(), where the GOAWAY was lost.
+  const bool slow = std::ranges::any_of(exchanges_, [this](const Exchange& exchange) {
+    const Course& c = course(exchange);
+    return c.begun && !exchange.over && core_.clock.now_ns() - c.begun_ns >= slow_ns;
+  });
+  if (slow) leave_to_itself();
   if (error == EPROTO) referee_.fail("a client got what is no record");
   connection_over();
 }

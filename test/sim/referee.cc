@@ -214,8 +214,10 @@ bool Referee::may_leave_unread(const Course& c) const {
       local_failure(c.record_status) && c.end.stage == proxy::Stage::send_request;
   // Its end is a record, which may come later than ringside lingers.
   const bool end_is_late = c.secure && c.script.conduct == Conduct::half_close;
-  return followed || met_stale || answered_early || end_is_late || c.script.early_answer ||
-         c.script.expect || c.script.ask == Ask::malformed;
+  // An HTTP/2 client says that it has read what came, and the drain may have ended its connection.
+  const bool acknowledged = c.script.h2 && c.ended_ns >= drain_began_ns_;
+  return followed || met_stale || answered_early || end_is_late || acknowledged ||
+         c.script.early_answer || c.script.expect || c.script.ask == Ask::malformed;
 }
 
 void Referee::judge_all() {
