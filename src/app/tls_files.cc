@@ -49,8 +49,7 @@ TlsFiles::TlsFiles(config::SnapshotRef snapshot, std::shared_ptr<const tls::Mate
     const tls::Material::Entry& loaded = material_->entries[entry];
     watchers_.emplace_back(snapshot_->tls[entry], loaded.credentials);
     std::vector<std::string> files;
-    if (loaded.tickets && !loaded.tickets->file().empty())
-      files.push_back(loaded.tickets->file());
+    if (loaded.tickets && !loaded.tickets->file().empty()) files.push_back(loaded.tickets->file());
     ticket_files_.emplace_back(std::move(files));
   }
 }
