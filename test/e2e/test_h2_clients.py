@@ -244,5 +244,5 @@ class LongPath(ClientsTest):
         most = self.upload('/hash', size)
         self.assertTrue(self.client.wait(lambda: self.client.complete(1), 60))
         self.assertEqual(self.client.data(1), hashlib.sha256(bytes(size)).hexdigest().encode())
-        self.assertGreater(most, 1_000_000)
+        self.assertGreater(most, 2 * 256 * 1024, 'it stayed at what every client gets')
         self.assertTrue(self.client.of(h2.PING))
