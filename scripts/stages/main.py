@@ -34,7 +34,7 @@ STAGES = (
     Stage('release', 'the release build: unit tests, kernel parity, each micro benchmark once', builds.release, True),
     Stage('budgets', 'instructions and allocations a request, in the release build', builds.budgets, True),
     Stage('conformance', 'raw cases against the release build', builds.conformance, True),
-    Stage('h2spec', 'its 146 cases, in strict mode, in clear text and over TLS', builds.h2spec, True),
+    Stage('h2spec', 'its 146 cases, in strict mode: in clear text, over TLS, before a server of HTTP/2', builds.h2spec, True),
     Stage('e2e', 'real peers against the release build', builds.e2e, True),
     Stage('tls', 'raw cases and real peers again, over TLS', builds.tls, True),
     Stage('soak', 'full load and churn for half a minute: nothing fails or leaks', builds.soak, True),
