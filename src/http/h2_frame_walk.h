@@ -54,6 +54,7 @@ class H2FrameWalk {
         return true;
     }
   }
+  bool pushes() const { return type() == type_push_promise; }
   std::int32_t stream() const { return static_cast<std::int32_t>(number(5, 4) & id_mask); }
 
  private:
@@ -63,6 +64,7 @@ class H2FrameWalk {
   static constexpr std::uint8_t type_headers = 1;
   static constexpr std::uint8_t type_priority = 2;
   static constexpr std::uint8_t type_settings = 4;
+  static constexpr std::uint8_t type_push_promise = 5;
   static constexpr std::uint8_t type_ping = 6;
   static constexpr std::uint8_t flag_end_stream = 1;
   static constexpr std::uint8_t flag_ack = 1;

@@ -69,6 +69,10 @@ bool H2Requester::receive(std::string_view bytes, std::uint64_t now_ms) {
   while (!bytes.empty() && !ended_) {
     const detail::H2FrameWalk::Step step = checks_->walk.next(bytes);
     if (step.malformed) return give_up(H2Code::protocol_error, "a malformed PRIORITY frame");
+    // It has had our SETTINGS before any request, so it must not, whether it has acknowledged them
+    // or not. nghttp2 would let it until then.
+    if (step.header && checks_->walk.pushes())
+      return give_up(H2Code::protocol_error, "a push, which was forbidden");
     if (step.header && checks_->walk.idle() && !idle_frames_.take(now_ms_))
       return give_up(H2Code::enhance_your_calm, "too many frames that bring nothing");
     if (!receive_part(bytes.substr(0, step.bytes))) return false;
@@ -159,6 +163,7 @@ void H2Requester::reset(H2RequestStream& stream, H2Code code) {
 
 void H2Requester::forget(H2RequestStream& stream) {
   if (stream.id_ == 0 || stream.closed_) return;
+  stream.phase_ = H2RequestStream::Phase::broken;  // of a frame that is being told, nothing more
   nghttp2_session_set_stream_user_data(session_, stream.id_, nullptr);
 }
 

@@ -35,11 +35,13 @@ class Requests final : public H2RequesterHandler {
     bool last = false;
   };
 
-  explicit Requests(const H2RequesterLimits& limits = {}) : requester(shared, *this, limits) {
+  explicit Requests(const H2RequesterLimits& limits = {},
+                    const std::string& first = h2_settings() + h2_frame(4, 1, 0, ""))
+      : requester(shared, *this, limits) {
     EXPECT_TRUE(requester.start());
     EXPECT_TRUE(requester.send());
     greeting = std::exchange(output, {});
-    EXPECT_TRUE(receive(h2_settings() + h2_frame(4, 1, 0, "")));
+    EXPECT_TRUE(receive(first));
     output.clear();
     events.clear();
   }
@@ -78,6 +80,7 @@ class Requests final : public H2RequesterHandler {
   void on_response_head(H2RequestStream& stream, ResponseHead& head) override {
     framing = head.framing;
     tell(stream, "head " + std::to_string(head.status));
+    if (forget_at_head) requester.forget(stream);
   }
   void on_response_data(H2RequestStream& stream, std::string_view bytes) override {
     if (quiet) return;
@@ -131,6 +134,7 @@ class Requests final : public H2RequesterHandler {
   std::string output;
   std::uint64_t now_ms = 1000;
   bool consume = true;
+  bool forget_at_head = false;
   bool quiet = false;  // events are not written down, as that allocates
   H2Requester requester;
 
@@ -325,6 +329,16 @@ TEST(H2Requester, AResetEndsAStream) {
   EXPECT_TRUE(stream.response_ended());
 }
 
+TEST(H2Requester, AStreamThatIsForgottenWhileItIsToldHearsNoMore) {
+  Requests server;
+  server.forget_at_head = true;
+  server.ask();
+  server.ask();
+  EXPECT_TRUE(server.receive(answer(1, "200", {}, true) + answer(3, "200") +
+                             h2_data(3, "abc", false) + h2_headers(3, {{"sum", "7"}}, true)));
+  EXPECT_EQ(server.news(), (Lines{"1 head 200", "3 head 200"}));
+}
+
 TEST(H2Requester, PingsAreAnsweredBothWays) {
   Requests server;
   EXPECT_TRUE(server.requester.ping() && server.requester.send());
@@ -333,6 +347,19 @@ TEST(H2Requester, PingsAreAnsweredBothWays) {
   EXPECT_EQ(server.news(), (Lines{"pong"}));
   EXPECT_TRUE(server.receive(h2_frame(type_ping, 0, 0, "12345678")));
   EXPECT_EQ(server.of(type_ping)[0].flags, 1);
+}
+
+// RFC 9113 §8.4: nobody pushes to who has forbidden it with the first frame.
+TEST(H2Requester, APushEndsTheConnectionBeforeOurSettingsAreAcknowledged) {
+  Requests server({}, h2_settings());
+  server.ask();
+  server.output.clear();
+  EXPECT_FALSE(server.receive(h2_frame(5, h2_end_headers, 1, h2_number(2, 4) + "\x88")));
+  EXPECT_EQ(server.requester.failure(), "a push, which was forbidden");
+  const auto frames = h2_split(server.output);
+  ASSERT_FALSE(frames.empty());
+  EXPECT_EQ(frames.back().type, type_goaway);
+  EXPECT_EQ(frames.back().number(4), 1U);
 }
 
 TEST(H2Requester, FloodsEndTheConnection) {
