@@ -100,9 +100,10 @@ void Pools::serve_joined(ServerPool& server) {
 void Pools::start_again(ServerPool& server) {
   base::IntrusiveList<Waiter, Waiter> waiters;
   waiters.splice_back(server.joined);
-  while (Waiter* waiter = waiters.front()) {
-    leave_joined(*waiter);
-    if (!start(*waiter, server)) enqueue(*waiter, *waiter->pool_);
+  while (!waiters.empty()) {
+    Waiter& waiter = *waiters.front();
+    leave_joined(waiter);
+    if (!start(waiter, server)) enqueue(waiter, *waiter.pool_);
   }
 }
 
