@@ -87,11 +87,12 @@ void Pools::leave_joined(Waiter& waiter) {
 }
 
 void Pools::serve_joined(ServerPool& server) {
-  while (Waiter* waiter = server.joined.front()) {
+  while (!server.joined.empty()) {
     H2Session* session = server.session_with_room();
     if (session == nullptr) break;
-    leave_joined(*waiter);
-    give_stream(*waiter, *session);
+    Waiter& waiter = *server.joined.front();
+    leave_joined(waiter);
+    give_stream(waiter, *session);
   }
   // They are more than were reckoned with, as the server allows fewer streams.
   if (server.connecting == 0) start_again(server);
@@ -100,10 +101,9 @@ void Pools::serve_joined(ServerPool& server) {
 void Pools::start_again(ServerPool& server) {
   base::IntrusiveList<Waiter, Waiter> waiters;
   waiters.splice_back(server.joined);
-  while (!waiters.empty()) {
-    Waiter& waiter = *waiters.front();
-    leave_joined(waiter);
-    if (!start(waiter, server)) enqueue(waiter, *waiter.pool_);
+  while (Waiter* waiter = waiters.pop_front()) {
+    leave_joined(*waiter);
+    if (!start(*waiter, server)) enqueue(*waiter, *waiter->pool_);
   }
 }
 
@@ -186,7 +186,7 @@ void Pools::connect_failed(ServerPool& server, const Error& error) {
   base::IntrusiveList<Waiter, Waiter> waiters;
   waiters.splice_back(server.joined);
   ServerPool* tried = error.origin == Origin::self ? nullptr : &server;
-  while (Waiter* waiter = waiters.front()) {
+  while (Waiter* waiter = waiters.pop_front()) {
     leave_joined(*waiter);
     if (H2Session* session = server.session_with_room())
       give_stream(*waiter, *session);
