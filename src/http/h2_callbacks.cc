@@ -1,36 +1,23 @@
 #include "h2_callbacks.h"
 
 #include <algorithm>
-#include <new>
 #include <string_view>
 #include <utility>
 
 #include "ringside/base/text.h"
 
-#include "h2_fields.h"
+#include "h2_endpoint_callbacks.h"
 #include "h2_head.h"
 
 namespace ringside::http::detail {
 namespace {
-
-// A header block that unfolds to so many times what is allowed is no mistake.
-constexpr std::size_t bomb_factor = 8;
-constexpr std::size_t frame_header_bytes = 9;
 
 H2Connection& connection(void* user) {
   return *static_cast<H2Connection*>(user);
 }
 
 H2Stream* stream_of(nghttp2_session* session, std::int32_t id) {
-  return static_cast<H2Stream*>(nghttp2_session_get_stream_user_data(session, id));
-}
-
-std::string_view text(const std::uint8_t* data, std::size_t bytes) {
-  return {reinterpret_cast<const char*>(data), bytes};
-}
-
-bool ends_stream(const nghttp2_frame_hd& header) {
-  return (header.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+  return static_cast<H2Stream*>(state_of(session, id));
 }
 
 // A stream that we reset for what the client did.
@@ -73,14 +60,6 @@ int H2Callbacks::on_begin_frame(nghttp2_session*, const nghttp2_frame_hd* header
   return 0;
 }
 
-bool H2Callbacks::begin_block(H2Stream& stream, const HeadLimits& limits, bool trailers) {
-  void* place = stream.arena_->allocate(sizeof(H2HeadReader), alignof(H2HeadReader));
-  if (place == nullptr) return false;
-  stream.reader_ = new (place)
-      H2HeadReader(*stream.arena_, limits, trailers ? Section::trailer : Section::request);
-  return true;
-}
-
 H2Stream* H2Callbacks::begin_request(H2Connection& to, std::int32_t id) {
   ++to.streams_open_;
   H2Stream* stream = to.ended_ ? nullptr : to.handler_.on_stream();
@@ -90,7 +69,7 @@ H2Stream* H2Callbacks::begin_request(H2Connection& to, std::int32_t id) {
   }
   stream->id_ = id;
   stream->window_ = to.limits_.stream_window_bytes;
-  nghttp2_session_set_stream_user_data(to.session_, id, stream);
+  nghttp2_session_set_stream_user_data(to.session_, id, static_cast<H2StreamState*>(stream));
   stream->prioritised_ = to.checks_->priorities.has(id);
   if (stream->prioritised_) return stream;
   // RFC 9218 §10 leaves it to us in which order streams go that have the same urgency, where their
@@ -110,7 +89,8 @@ int H2Callbacks::on_begin_headers(nghttp2_session* session, const nghttp2_frame*
   if (stream == nullptr) return 0;
   const H2Stream::Phase phase = stream->phase_;
   if (phase != H2Stream::Phase::head && phase != H2Stream::Phase::body) return 0;
-  if (!begin_block(*stream, to.limits_.head, !request))
+  if (!H2EndpointCallbacks::begin_block(*stream, to.limits_.head,
+                                        request ? Section::request : Section::trailer))
     bad_request(to, *stream, {503, "out of memory for fields"});
   return 0;
 }
@@ -120,15 +100,9 @@ int H2Callbacks::on_header(nghttp2_session* session, const nghttp2_frame* frame,
                            const std::uint8_t* value, std::size_t value_bytes, std::uint8_t,
                            void* user) {
   H2Connection& to = connection(user);
-  to.block_bytes_ += name_bytes + value_bytes + 32;
-  if (to.block_bytes_ > bomb_factor * to.limits_.head.head_bytes_max) {
-    to.note_abuse("a header list that unfolds beyond all limits");
-    return NGHTTP2_ERR_PAUSE;
-  }
-  H2Stream* stream = stream_of(session, frame->hd.stream_id);
-  if (stream != nullptr && stream->reader_ != nullptr)
-    stream->reader_->field(text(name, name_bytes), text(value, value_bytes));
-  return 0;
+  return H2EndpointCallbacks::take_field(to, to.limits_.head,
+                                         state_of(session, frame->hd.stream_id),
+                                         text(name, name_bytes), text(value, value_bytes));
 }
 
 int H2Callbacks::on_frame(nghttp2_session* session, const nghttp2_frame* frame, void* user) {
@@ -260,9 +234,7 @@ int H2Callbacks::on_frame_sent(nghttp2_session* session, const nghttp2_frame* fr
         to.note_abuse("too many requests that had to be reset");
       return 0;
     case NGHTTP2_GOAWAY:
-      // nghttp2 may have ended it by itself.
-      if (frame->goaway.error_code != NGHTTP2_NO_ERROR && to.failure_.empty())
-        to.failure_ = nghttp2_http2_strerror(frame->goaway.error_code);
+      H2EndpointCallbacks::note_end(to, frame->goaway.error_code);
       return 0;
     case NGHTTP2_DATA:
       to.idle_frames_.give_back(2);
@@ -279,7 +251,7 @@ int H2Callbacks::on_frame_sent(nghttp2_session* session, const nghttp2_frame* fr
     stream->end_framed_ = true;
     to.resets_.give_back(1);
   }
-  const std::size_t bytes = frame_header_bytes + frame->hd.length;
+  const std::size_t bytes = h2_frame_header_bytes + frame->hd.length;
   // DATA is written by now; what anything else is comes with the return to send().
   if (frame->hd.type == NGHTTP2_DATA)
     to.handler_.on_framed(*stream, bytes);
@@ -288,28 +260,13 @@ int H2Callbacks::on_frame_sent(nghttp2_session* session, const nghttp2_frame* fr
   return 0;
 }
 
-bool H2Callbacks::submit_trailers(nghttp2_session* session, H2Stream& stream) {
-  const H2Fields* fields = std::exchange(stream.trailers_, nullptr);
-  ++stream.heads_due_;
-  return nghttp2_submit_trailer(session, stream.id_, fields->items, fields->count) == 0;
-}
-
 ssize_t H2Callbacks::read_body(nghttp2_session* session, std::int32_t id, std::uint8_t*,
                                std::size_t bytes_max, std::uint32_t* flags, nghttp2_data_source*,
                                void* user) {
   H2Stream* stream = stream_of(session, id);
   if (stream == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-  const H2Handler::Ready ready = connection(user).handler_.ready(*stream);
-  if (ready.bytes == 0 && !ready.last) return NGHTTP2_ERR_DEFERRED;
-  const std::size_t bytes = std::min(bytes_max, ready.bytes);
-  *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-  if (!ready.last || bytes != ready.bytes) return static_cast<ssize_t>(bytes);
-  *flags |= NGHTTP2_DATA_FLAG_EOF;
-  if (stream->trailers_ != nullptr) {
-    if (!submit_trailers(session, *stream)) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-    *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-  }
-  return static_cast<ssize_t>(bytes);
+  return H2EndpointCallbacks::read_body(session, *stream, connection(user).handler_.ready(*stream),
+                                        bytes_max, flags);
 }
 
 int H2Callbacks::send_data(nghttp2_session* session, nghttp2_frame* frame,
@@ -319,7 +276,7 @@ int H2Callbacks::send_data(nghttp2_session* session, nghttp2_frame* frame,
   H2Stream* stream = stream_of(session, frame->hd.stream_id);
   if (stream == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
   if (!to.handler_.has_room()) return NGHTTP2_ERR_WOULDBLOCK;
-  if (to.handler_.write_data(*stream, text(header, frame_header_bytes), bytes)) return 0;
+  if (to.handler_.write_data(*stream, text(header, h2_frame_header_bytes), bytes)) return 0;
   return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 

@@ -48,12 +48,10 @@ struct H2Callbacks {
 
   static void note_priority(H2Connection& to, nghttp2_session* session, const nghttp2_frame& frame);
   static H2Stream* begin_request(H2Connection& to, std::int32_t id);
-  static bool begin_block(H2Stream& stream, const HeadLimits& limits, bool trailers);
   static void head_complete(H2Connection& to, H2Stream& stream, bool end_stream);
   static void trailers_complete(H2Connection& to, H2Stream& stream, bool end_stream);
   static void request_complete(H2Connection& to, H2Stream& stream, FieldList* trailers);
   static void bad_request(H2Connection& to, H2Stream& stream, const ParseFault& fault);
-  static bool submit_trailers(nghttp2_session* session, H2Stream& stream);
 };
 
 // RFC 9218 §4: what a Priority field says. False: it says nothing.

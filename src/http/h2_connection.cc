@@ -12,49 +12,15 @@
 
 namespace ringside::http {
 
-namespace {
-
-// A browser that leaves a page takes back what it had asked for; nobody does that all the time.
-constexpr std::uint32_t resets_max = 256;
-constexpr std::uint32_t resets_per_second = 20;
-constexpr std::uint32_t idle_frames_max = 4096;
-constexpr std::uint32_t idle_frames_per_second = 500;
-
-}  // namespace
-
-// ---- H2Allowance
-
-bool H2Allowance::take(std::uint64_t now_ms) {
-  // Only whole seconds count: so a flood that comes at once is not rounded up.
-  const std::uint64_t seconds = (now_ms - filled_ms_) / 1000;
-  if (seconds != 0) {
-    filled_ms_ += seconds * 1000;
-    const std::uint64_t filled = left_ + std::min<std::uint64_t>(seconds, most_) * per_second_;
-    left_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(filled, most_));
-  }
-  if (left_ == 0) return false;
-  --left_;
-  return true;
-}
-
-void H2Allowance::give_back(std::uint32_t times) {
-  left_ = std::min(left_ + times, most_);
-}
-
-// ---- H2Connection
-
 H2Connection::H2Connection(H2Shared& shared, H2Handler& handler, const H2Limits& limits)
-    : shared_(shared),
+    : H2Endpoint(shared),
       handler_(handler),
       limits_(limits),
       checks_(std::make_unique<detail::H2Checks>(limits)),
-      connection_window_(limits.connection_window_bytes),
-      resets_(resets_max, resets_per_second),
-      idle_frames_(idle_frames_max, idle_frames_per_second) {}
+      connection_window_(limits.connection_window_bytes) {}
 
 H2Connection::~H2Connection() {
   shared_.window_bytes_used_ -= connection_window_ - limits_.connection_window_bytes;
-  nghttp2_session_del(session_);
 }
 
 bool H2Connection::start() {
@@ -74,15 +40,6 @@ bool H2Connection::start() {
          nghttp2_session_set_local_window_size(
              session_, NGHTTP2_FLAG_NONE, 0,
              static_cast<std::int32_t>(limits_.connection_window_bytes)) == 0;
-}
-
-bool H2Connection::give_up(H2Code code, std::string_view why) {
-  if (!ended_) {
-    nghttp2_session_terminate_session(session_, static_cast<std::uint32_t>(code));
-    failure_ = why;
-  }
-  ended_ = true;
-  return false;
 }
 
 // False: it ends the connection, as one that comes in floods does, or one that opens or feeds a
@@ -115,40 +72,9 @@ bool H2Connection::receive(std::string_view bytes, std::uint64_t now_ms) {
   return !ended_;
 }
 
-// Of one frame.
-bool H2Connection::receive_part(std::string_view bytes) {
-  while (!bytes.empty() && !ended_) {
-    const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
-    const ssize_t taken = nghttp2_session_mem_recv(session_, data, bytes.size());
-    switch (taken) {
-      case NGHTTP2_ERR_NOMEM:
-      case NGHTTP2_ERR_CALLBACK_FAILURE:
-        return give_up(H2Code::internal_error, {});
-      case NGHTTP2_ERR_FLOODED:
-        return give_up(H2Code::enhance_your_calm, "too many frames that want an answer");
-      default:
-        if (taken < 0)
-          return give_up(H2Code::protocol_error, nghttp2_strerror(static_cast<int>(taken)));
-    }
-    bytes.remove_prefix(static_cast<std::size_t>(taken));
-  }
-  return !ended_;
-}
-
 bool H2Connection::send() {
   while (handler_.has_room()) {
-    const std::uint8_t* data = nullptr;
-    const ssize_t bytes = nghttp2_session_mem_send(session_, &data);
-    if (bytes < 0) {
-      ended_ = true;
-      return false;
-    }
-    if (bytes == 0)
-      return nghttp2_session_want_read(session_) != 0 || nghttp2_session_want_write(session_) != 0;
-    if (!handler_.write({reinterpret_cast<const char*>(data), static_cast<std::size_t>(bytes)})) {
-      ended_ = true;
-      return false;
-    }
+    if (const std::optional<bool> end = send_next(handler_)) return *end;
     const Framed framed = std::exchange(framed_, {});
     if (framed.stream != nullptr) handler_.on_framed(*framed.stream, framed.bytes);
   }
@@ -171,25 +97,6 @@ bool H2Connection::send_head(H2Stream& stream, std::uint16_t status, std::span<c
   }
   if (result == 0) ++stream.heads_due_;
   return result == 0;
-}
-
-bool H2Connection::resume(H2Stream& stream) {
-  if (stream.closed_) return true;
-  // An error says that it was not waiting.
-  return nghttp2_session_resume_data(session_, stream.id_) != NGHTTP2_ERR_NOMEM;
-}
-
-bool H2Connection::send_trailers(H2Stream& stream, const FieldList& trailers) {
-  stream.trailers_ = detail::fields_of_trailers(*stream.arena_, trailers);
-  if (stream.trailers_ == nullptr) return false;
-  if (stream.trailers_->count == 0) stream.trailers_ = nullptr;
-  return true;
-}
-
-void H2Connection::reset(H2Stream& stream, H2Code code) {
-  if (stream.closed_ || std::exchange(stream.reset_, true)) return;
-  nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream.id_,
-                            static_cast<std::uint32_t>(code));
 }
 
 void H2Connection::forget(H2Stream& stream) {

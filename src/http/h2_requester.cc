@@ -13,11 +13,6 @@ namespace ringside::http {
 
 namespace {
 
-// A server under load refuses, but nobody does that all the time.
-constexpr std::uint32_t resets_max = 256;
-constexpr std::uint32_t resets_per_second = 20;
-constexpr std::uint32_t idle_frames_max = 4096;
-constexpr std::uint32_t idle_frames_per_second = 500;
 // Each stream has a window of its own; this one is given back as soon as bytes come.
 constexpr std::int32_t connection_window_bytes = 1 << 24;
 
@@ -25,16 +20,12 @@ constexpr std::int32_t connection_window_bytes = 1 << 24;
 
 H2Requester::H2Requester(H2Shared& shared, H2RequesterHandler& handler,
                          const H2RequesterLimits& limits)
-    : shared_(shared),
+    : H2Endpoint(shared),
       handler_(handler),
       limits_(limits),
-      checks_(std::make_unique<detail::H2RequesterChecks>()),
-      resets_(resets_max, resets_per_second),
-      idle_frames_(idle_frames_max, idle_frames_per_second) {}
+      checks_(std::make_unique<detail::H2RequesterChecks>()) {}
 
-H2Requester::~H2Requester() {
-  nghttp2_session_del(session_);
-}
+H2Requester::~H2Requester() = default;
 
 bool H2Requester::start() {
   nghttp2_mem memory = detail::memory_from(shared_.memory_);
@@ -55,15 +46,6 @@ bool H2Requester::start() {
                                                connection_window_bytes) == 0;
 }
 
-bool H2Requester::give_up(H2Code code, std::string_view why) {
-  if (!ended_) {
-    nghttp2_session_terminate_session(session_, static_cast<std::uint32_t>(code));
-    failure_ = why;
-  }
-  ended_ = true;
-  return false;
-}
-
 bool H2Requester::receive(std::string_view bytes, std::uint64_t now_ms) {
   now_ms_ = now_ms;
   while (!bytes.empty() && !ended_) {
@@ -81,40 +63,9 @@ bool H2Requester::receive(std::string_view bytes, std::uint64_t now_ms) {
   return !ended_;
 }
 
-// Of one frame.
-bool H2Requester::receive_part(std::string_view bytes) {
-  while (!bytes.empty() && !ended_) {
-    const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
-    const ssize_t taken = nghttp2_session_mem_recv(session_, data, bytes.size());
-    switch (taken) {
-      case NGHTTP2_ERR_NOMEM:
-      case NGHTTP2_ERR_CALLBACK_FAILURE:
-        return give_up(H2Code::internal_error, {});
-      case NGHTTP2_ERR_FLOODED:
-        return give_up(H2Code::enhance_your_calm, "too many frames that want an answer");
-      default:
-        if (taken < 0)
-          return give_up(H2Code::protocol_error, nghttp2_strerror(static_cast<int>(taken)));
-    }
-    bytes.remove_prefix(static_cast<std::size_t>(taken));
-  }
-  return !ended_;
-}
-
 bool H2Requester::send() {
   while (handler_.has_room()) {
-    const std::uint8_t* data = nullptr;
-    const ssize_t bytes = nghttp2_session_mem_send(session_, &data);
-    if (bytes < 0) {
-      ended_ = true;
-      return false;
-    }
-    if (bytes == 0)
-      return nghttp2_session_want_read(session_) != 0 || nghttp2_session_want_write(session_) != 0;
-    if (!handler_.write({reinterpret_cast<const char*>(data), static_cast<std::size_t>(bytes)})) {
-      ended_ = true;
-      return false;
-    }
+    if (const std::optional<bool> end = send_next(handler_)) return *end;
   }
   return true;
 }
@@ -134,31 +85,13 @@ bool H2Requester::send_head(H2RequestStream& stream, base::Arena& arena, Method 
   const detail::H2Fields* fields = detail::fields_of_request(arena, line, text);
   if (fields == nullptr) return false;
   const nghttp2_data_provider body = detail::H2RequesterCallbacks::body();
-  const std::int32_t id = nghttp2_submit_request(session_, nullptr, fields->items, fields->count,
-                                                 whole ? nullptr : &body, &stream);
+  const std::int32_t id =
+      nghttp2_submit_request(session_, nullptr, fields->items, fields->count,
+                             whole ? nullptr : &body, static_cast<H2StreamState*>(&stream));
   if (id < 0) return false;
   stream.id_ = id;
   ++stream.heads_due_;
   return true;
-}
-
-bool H2Requester::resume(H2RequestStream& stream) {
-  if (stream.closed_) return true;
-  // An error says that it was not waiting.
-  return nghttp2_session_resume_data(session_, stream.id_) != NGHTTP2_ERR_NOMEM;
-}
-
-bool H2Requester::send_trailers(H2RequestStream& stream, const FieldList& trailers) {
-  stream.trailers_ = detail::fields_of_trailers(*stream.arena_, trailers);
-  if (stream.trailers_ == nullptr) return false;
-  if (stream.trailers_->count == 0) stream.trailers_ = nullptr;
-  return true;
-}
-
-void H2Requester::reset(H2RequestStream& stream, H2Code code) {
-  if (stream.id_ == 0 || stream.closed_ || std::exchange(stream.reset_, true)) return;
-  nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream.id_,
-                            static_cast<std::uint32_t>(code));
 }
 
 void H2Requester::forget(H2RequestStream& stream) {

@@ -1,34 +1,21 @@
 #include "h2_requester_callbacks.h"
 
 #include <algorithm>
-#include <new>
 #include <string_view>
 #include <utility>
 
-#include "h2_fields.h"
+#include "h2_endpoint_callbacks.h"
 #include "h2_head.h"
 
 namespace ringside::http::detail {
 namespace {
-
-// A header block that unfolds to so many times what is allowed is no mistake.
-constexpr std::size_t bomb_factor = 8;
-constexpr std::size_t frame_header_bytes = 9;
 
 H2Requester& requester(void* user) {
   return *static_cast<H2Requester*>(user);
 }
 
 H2RequestStream* stream_of(nghttp2_session* session, std::int32_t id) {
-  return static_cast<H2RequestStream*>(nghttp2_session_get_stream_user_data(session, id));
-}
-
-std::string_view text(const std::uint8_t* data, std::size_t bytes) {
-  return {reinterpret_cast<const char*>(data), bytes};
-}
-
-bool ends_stream(const nghttp2_frame_hd& header) {
-  return (header.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+  return static_cast<H2RequestStream*>(state_of(session, id));
 }
 
 }  // namespace
@@ -60,13 +47,9 @@ int H2RequesterCallbacks::on_begin_headers(nghttp2_session* session, const nghtt
   if (stream == nullptr || stream->response_ended()) return 0;
   stream->answered_ = true;
   const bool head = stream->phase_ == H2RequestStream::Phase::head;
-  void* place = stream->arena_->allocate(sizeof(H2HeadReader), alignof(H2HeadReader));
-  if (place == nullptr) {
+  if (!H2EndpointCallbacks::begin_block(*stream, of.limits_.head,
+                                        head ? Section::response : Section::trailer))
     bad_response(of, *stream, {503, "out of memory for fields"});
-    return 0;
-  }
-  stream->reader_ = new (place)
-      H2HeadReader(*stream->arena_, of.limits_.head, head ? Section::response : Section::trailer);
   return 0;
 }
 
@@ -75,15 +58,9 @@ int H2RequesterCallbacks::on_header(nghttp2_session* session, const nghttp2_fram
                                     const std::uint8_t* value, std::size_t value_bytes,
                                     std::uint8_t, void* user) {
   H2Requester& of = requester(user);
-  of.block_bytes_ += name_bytes + value_bytes + 32;
-  if (of.block_bytes_ > bomb_factor * of.limits_.head.head_bytes_max) {
-    of.note_abuse("a header list that unfolds beyond all limits");
-    return NGHTTP2_ERR_PAUSE;
-  }
-  H2RequestStream* stream = stream_of(session, frame->hd.stream_id);
-  if (stream != nullptr && stream->reader_ != nullptr)
-    stream->reader_->field(text(name, name_bytes), text(value, value_bytes));
-  return 0;
+  return H2EndpointCallbacks::take_field(of, of.limits_.head,
+                                         state_of(session, frame->hd.stream_id),
+                                         text(name, name_bytes), text(value, value_bytes));
 }
 
 int H2RequesterCallbacks::on_frame(nghttp2_session* session, const nghttp2_frame* frame,
@@ -206,9 +183,7 @@ int H2RequesterCallbacks::on_frame_sent(nghttp2_session* session, const nghttp2_
   H2Requester& of = requester(user);
   switch (frame->hd.type) {
     case NGHTTP2_GOAWAY:
-      // nghttp2 may have ended it by itself.
-      if (frame->goaway.error_code != NGHTTP2_NO_ERROR && of.failure_.empty())
-        of.failure_ = nghttp2_http2_strerror(frame->goaway.error_code);
+      H2EndpointCallbacks::note_end(of, frame->goaway.error_code);
       return 0;
     case NGHTTP2_DATA:
       of.idle_frames_.give_back(2);
@@ -225,7 +200,7 @@ int H2RequesterCallbacks::on_frame_sent(nghttp2_session* session, const nghttp2_
     stream->head_framed_ = true;
   }
   if (ends_stream(frame->hd)) stream->end_framed_ = true;
-  of.handler_.on_framed(*stream, frame_header_bytes + frame->hd.length,
+  of.handler_.on_framed(*stream, h2_frame_header_bytes + frame->hd.length,
                         frame->hd.type == NGHTTP2_DATA);
   return 0;
 }
@@ -240,28 +215,13 @@ int H2RequesterCallbacks::on_frame_not_sent(nghttp2_session* session, const nght
   return 0;
 }
 
-bool H2RequesterCallbacks::submit_trailers(nghttp2_session* session, H2RequestStream& stream) {
-  const H2Fields* fields = std::exchange(stream.trailers_, nullptr);
-  ++stream.heads_due_;
-  return nghttp2_submit_trailer(session, stream.id_, fields->items, fields->count) == 0;
-}
-
 ssize_t H2RequesterCallbacks::read_body(nghttp2_session* session, std::int32_t id, std::uint8_t*,
                                         std::size_t bytes_max, std::uint32_t* flags,
                                         nghttp2_data_source*, void* user) {
   H2RequestStream* stream = stream_of(session, id);
   if (stream == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-  const H2Handler::Ready ready = requester(user).handler_.ready(*stream);
-  if (ready.bytes == 0 && !ready.last) return NGHTTP2_ERR_DEFERRED;
-  const std::size_t bytes = std::min(bytes_max, ready.bytes);
-  *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-  if (!ready.last || bytes != ready.bytes) return static_cast<ssize_t>(bytes);
-  *flags |= NGHTTP2_DATA_FLAG_EOF;
-  if (stream->trailers_ != nullptr) {
-    if (!submit_trailers(session, *stream)) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-    *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-  }
-  return static_cast<ssize_t>(bytes);
+  return H2EndpointCallbacks::read_body(session, *stream, requester(user).handler_.ready(*stream),
+                                        bytes_max, flags);
 }
 
 int H2RequesterCallbacks::send_data(nghttp2_session* session, nghttp2_frame* frame,
@@ -271,7 +231,7 @@ int H2RequesterCallbacks::send_data(nghttp2_session* session, nghttp2_frame* fra
   H2RequestStream* stream = stream_of(session, frame->hd.stream_id);
   if (stream == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
   if (!of.handler_.has_room()) return NGHTTP2_ERR_WOULDBLOCK;
-  if (of.handler_.write_data(*stream, text(header, frame_header_bytes), bytes)) return 0;
+  if (of.handler_.write_data(*stream, text(header, h2_frame_header_bytes), bytes)) return 0;
   return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 

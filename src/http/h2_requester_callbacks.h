@@ -43,7 +43,6 @@ struct H2RequesterCallbacks {
   static void trailers_complete(H2Requester& of, H2RequestStream& stream, bool end_stream);
   static void response_complete(H2Requester& of, H2RequestStream& stream, FieldList* trailers);
   static void bad_response(H2Requester& of, H2RequestStream& stream, const ParseFault& fault);
-  static bool submit_trailers(nghttp2_session* session, H2RequestStream& stream);
 };
 
 }  // namespace ringside::http::detail

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "ringside/http/h2_connection.h"
+#include "ringside/http/h2_endpoint.h"
 
 #include "h2_callbacks.h"
 #include "h2_parts.h"

@@ -9,33 +9,15 @@
 #include <string_view>
 
 #include "ringside/base/arena.h"
-#include "ringside/http/h2_memory.h"
+#include "ringside/http/h2_endpoint.h"
 #include "ringside/http/message.h"
 #include "ringside/http/parser.h"
-
-struct nghttp2_session;
 
 namespace ringside::http {
 
 namespace detail {
-class H2HeadReader;
-struct H2Callbacks;
-struct H2Fields;
 struct H2Checks;
-struct H2Parts;
 }  // namespace detail
-
-// RFC 9113 §7.
-enum class H2Code : std::uint32_t {
-  no_error = 0x0,
-  protocol_error = 0x1,
-  internal_error = 0x2,
-  flow_control_error = 0x3,
-  stream_closed = 0x5,
-  refused_stream = 0x7,
-  cancel = 0x8,
-  enhance_your_calm = 0xb,
-};
 
 struct H2Limits {
   HeadLimits head;
@@ -48,71 +30,35 @@ struct H2Limits {
   std::uint32_t window_bytes_max = 0;
 };
 
-// What a peer may do so many times at once, and then again at a rate. Pure: time is told.
-class H2Allowance {
- public:
-  constexpr H2Allowance(std::uint32_t most, std::uint32_t per_second)
-      : left_(most), most_(most), per_second_(per_second) {}
-  // False: it is used up.
-  bool take(std::uint64_t now_ms);
-  void give_back(std::uint32_t times);
-
- private:
-  std::uint32_t left_;
-  std::uint32_t most_;
-  std::uint32_t per_second_;
-  std::uint64_t filled_ms_ = 0;
-};
-
 // One request with its response. Owner: who handles the connection; made in H2Handler::on_stream,
 // and H2Connection::forget() is called before it goes.
-class H2Stream {
+class H2Stream : public H2StreamState {
  public:
-  H2Stream() = default;
-  H2Stream(const H2Stream&) = delete;
-  H2Stream& operator=(const H2Stream&) = delete;
-
-  std::int32_t id() const { return id_; }
-  // No frame of it follows, in either direction.
-  bool closed() const { return closed_; }
   bool head_received() const { return phase_ != Phase::head; }
   // Nothing of the request follows.
   bool request_ended() const { return phase_ == Phase::ended || phase_ == Phase::broken; }
-  // A head, or trailers, have not become frames yet.
-  bool head_due() const { return heads_due_ != 0; }
   // The end of the response was written.
   bool response_ended() const { return end_framed_; }
 
  protected:
+  // keep_in() is to be called before on_stream returns.
   ~H2Stream() = default;
-  // To be called before on_stream returns: heads are kept there.
-  void keep_in(base::Arena& arena) { arena_ = &arena; }
 
  private:
   friend class H2Connection;
   friend struct detail::H2Callbacks;
   enum class Phase : std::uint8_t { head, body, ended, broken };
 
-  base::Arena* arena_ = nullptr;
-  detail::H2HeadReader* reader_ = nullptr;
-  detail::H2Fields* trailers_ = nullptr;  // of the response, until its body is framed
   RequestHead head_;
-  std::int64_t body_bytes_ = 0;
-  std::int64_t length_ = -1;  // as Content-Length says; -1: it does not
   std::uint64_t consumed_ = 0;
   std::uint32_t window_ = 0;
-  std::int32_t id_ = 0;
-  std::uint32_t heads_due_ = 0;
   Phase phase_ = Phase::head;
-  bool closed_ = false;
-  bool reset_ = false;
-  bool end_framed_ = false;
   bool prioritised_ = false;  // by a PRIORITY_UPDATE, which counts more than the field
 };
 
 // Calls come from within H2Connection::receive() and send(). The handler may call anything of the
 // connection but those two.
-class H2Handler {
+class H2Handler : public H2FrameSink {
  public:
   // A request begins. Null: there is no place for it, and it is refused.
   virtual H2Stream* on_stream() = 0;
@@ -134,10 +80,6 @@ class H2Handler {
     bool last = false;  // nothing follows those
   };
   virtual Ready ready(H2Stream& stream) = 0;
-  // Whether more may be written now; else send() comes to its end.
-  virtual bool has_room() = 0;
-  // Frames, to be copied. False: no memory, and the connection is over.
-  virtual bool write(std::string_view bytes) = 0;
   // A DATA frame: its header, and the next `bytes` bytes of what is ready.
   virtual bool write_data(H2Stream& stream, std::string_view header, std::size_t bytes) = 0;
   // A frame of the stream was written, of so many bytes.
@@ -147,34 +89,12 @@ class H2Handler {
   ~H2Handler() = default;
 };
 
-// What connections of a ring share. Outlives them.
-class H2Shared {
- public:
-  H2Shared();
-  ~H2Shared();
-  H2Shared(const H2Shared&) = delete;
-  H2Shared& operator=(const H2Shared&) = delete;
-  H2Memory& memory() { return memory_; }
-  // What the windows of all connections may be wider by, in sum, than they begin with. 0 at first.
-  void set_window_bytes(std::size_t bytes) { window_bytes_ = bytes; }
-
- private:
-  friend class H2Connection;
-  friend class H2Requester;
-  std::unique_ptr<detail::H2Parts> parts_;
-  H2Memory memory_;
-  std::size_t window_bytes_ = 0;
-  std::size_t window_bytes_used_ = 0;
-};
-
 // Owner: a client's session; thread: its ring's. States: fresh → (start) open → ended. After
 // receive() or send() said false it has ended: what send() still has to write says why.
-class H2Connection {
+class H2Connection final : public H2Endpoint {
  public:
   H2Connection(H2Shared& shared, H2Handler& handler, const H2Limits& limits);
   ~H2Connection();
-  H2Connection(const H2Connection&) = delete;
-  H2Connection& operator=(const H2Connection&) = delete;
 
   // Queues our SETTINGS. False: no memory.
   bool start();
@@ -189,8 +109,6 @@ class H2Connection {
   bool ended() const { return ended_; }
   // What may be received of all requests before it was consumed.
   std::uint32_t window_bytes() const { return connection_window_; }
-  // One line for a log: what the client did that ended it. Empty: it is no fault of the client's.
-  std::string_view failure() const { return failure_; }
 
   // ---- responses. False: no memory.
 
@@ -202,12 +120,6 @@ class H2Connection {
   // `text` as HeadWriter wrote it: a status line and fields. Names become lower case in place, and
   // fields of an HTTP/1.1 connection are left out.
   bool send_head(H2Stream& stream, std::uint16_t status, std::span<char> text, Head kind);
-  // What ready() tells has changed.
-  bool resume(H2Stream& stream);
-  // To be sent behind the body, once ready() says that it is complete: call it before.
-  bool send_trailers(H2Stream& stream, const FieldList& trailers);
-  // Without effect on a stream that is closed, or was reset before.
-  void reset(H2Stream& stream, H2Code code);
   // The stream goes away. What the client still sends of it is dropped.
   void forget(H2Stream& stream);
   // Bytes of on_request_data were used: the client may send as many more.
@@ -226,38 +138,24 @@ class H2Connection {
 
  private:
   friend struct detail::H2Callbacks;
-  bool receive_part(std::string_view bytes);
   bool check_header();
-  bool give_up(H2Code code, std::string_view why);
-  void note_abuse(std::string_view what) { give_up(H2Code::enhance_your_calm, what); }
   void note_data(std::size_t bytes);
   void open_windows();
   void open_window(H2Stream& stream);
   bool set_connection_window(std::uint32_t bytes);
   void stream_closed();
 
-  H2Shared& shared_;
   H2Handler& handler_;
   H2Limits limits_;
   std::unique_ptr<detail::H2Checks> checks_;
-  nghttp2_session* session_ = nullptr;
-  std::uint64_t now_ms_ = 0;
-  std::size_t block_bytes_ = 0;  // of the header block that is being read
   std::uint32_t connection_window_;
   std::uint32_t streams_open_ = 0;
-  // Requests taken back, or refused for a mistake: each has cost us something. What completes makes
-  // up for one.
-  H2Allowance resets_;
-  // Frames that ask for an answer, or for nothing. What we send makes up for those that let us.
-  H2Allowance idle_frames_;
   struct Framed {
     H2Stream* stream = nullptr;
     std::size_t bytes = 0;
   };
-  Framed framed_;             // a head that send() is to write
-  std::string_view failure_;  // a literal, or nghttp2's
+  Framed framed_;  // a head that send() is to write
   bool in_head_ = false;
-  bool ended_ = false;
 };
 
 }  // namespace ringside::http

@@ -16,7 +16,6 @@
 namespace ringside::http {
 
 namespace detail {
-struct H2RequesterCallbacks;
 struct H2RequesterChecks;
 }  // namespace detail
 
@@ -37,17 +36,8 @@ struct H2RequestLine {
 
 // One request with its response. Owner: who handles the connection; H2Requester::forget() is called
 // before it goes.
-class H2RequestStream {
+class H2RequestStream : public H2StreamState {
  public:
-  H2RequestStream() = default;
-  H2RequestStream(const H2RequestStream&) = delete;
-  H2RequestStream& operator=(const H2RequestStream&) = delete;
-
-  std::int32_t id() const { return id_; }
-  // No frame of it follows, in either direction.
-  bool closed() const { return closed_; }
-  // The head of the request, or its trailers, have not become frames yet.
-  bool head_due() const { return heads_due_ != 0; }
   // The head was written.
   bool request_begun() const { return head_framed_; }
   // The end of the request was written.
@@ -65,26 +55,16 @@ class H2RequestStream {
   friend struct detail::H2RequesterCallbacks;
   enum class Phase : std::uint8_t { head, body, ended, broken };
 
-  base::Arena* arena_ = nullptr;
-  detail::H2HeadReader* reader_ = nullptr;
-  detail::H2Fields* trailers_ = nullptr;  // of the request, until its body is framed
   ResponseHead head_;
-  std::int64_t body_bytes_ = 0;
-  std::int64_t length_ = -1;  // of the body that has to come; -1: it is not known
-  std::int32_t id_ = 0;
-  std::uint32_t heads_due_ = 0;
   Method method_ = Method::other;
   Phase phase_ = Phase::head;
-  bool closed_ = false;
-  bool reset_ = false;
   bool head_framed_ = false;
-  bool end_framed_ = false;
   bool answered_ = false;
 };
 
 // Calls come from within H2Requester::receive() and send(). The handler may call anything of the
 // connection but those two, and must not destroy a stream before they return.
-class H2RequesterHandler {
+class H2RequesterHandler : public H2FrameSink {
  public:
   // Interim heads (any number), then the final one. on_response_end follows it in any case.
   virtual void on_response_head(H2RequestStream& stream, ResponseHead& head) = 0;
@@ -105,8 +85,6 @@ class H2RequesterHandler {
   using Ready = H2Handler::Ready;
   // As of H2Handler, of the request's body.
   virtual Ready ready(H2RequestStream& stream) = 0;
-  virtual bool has_room() = 0;
-  virtual bool write(std::string_view bytes) = 0;
   virtual bool write_data(H2RequestStream& stream, std::string_view header, std::size_t bytes) = 0;
   // A frame of the stream was made, of so many bytes: they were written (DATA), or will be next.
   virtual void on_framed(H2RequestStream& stream, std::size_t bytes, bool written) = 0;
@@ -117,12 +95,10 @@ class H2RequesterHandler {
 
 // Owner: a session with a server; thread: its ring's. States: fresh → (start) open → ended. After
 // receive() or send() said false it has ended: what send() still has to write says why.
-class H2Requester {
+class H2Requester final : public H2Endpoint {
  public:
   H2Requester(H2Shared& shared, H2RequesterHandler& handler, const H2RequesterLimits& limits);
   ~H2Requester();
-  H2Requester(const H2Requester&) = delete;
-  H2Requester& operator=(const H2Requester&) = delete;
 
   // Queues the preface. False: no memory.
   bool start();
@@ -131,8 +107,6 @@ class H2Requester {
   // Writes frames as long as there is room. False: no memory, or nothing is left to be said, and
   // the server may say nothing more.
   bool send();
-  // One line for a log: what the server did that ended it. Empty: it is no fault of the server's.
-  std::string_view failure() const { return failure_; }
   // Whether a new request may be sent still: neither side has said that it goes away, and there
   // are stream numbers left.
   bool takes_requests() const;
@@ -146,12 +120,6 @@ class H2Requester {
   // read of the response, and outlives the stream's use. `whole`: there is no body.
   bool send_head(H2RequestStream& stream, base::Arena& arena, Method method,
                  const H2RequestLine& line, std::span<char> text, bool whole);
-  // What ready() tells has changed.
-  bool resume(H2RequestStream& stream);
-  // To be sent behind the body, once ready() says that it is complete: call it before.
-  bool send_trailers(H2RequestStream& stream, const FieldList& trailers);
-  // Without effect on a stream that is closed, or was reset before.
-  void reset(H2RequestStream& stream, H2Code code);
   // The stream goes away. What the server still sends of it is dropped.
   void forget(H2RequestStream& stream);
   // Bytes of on_response_data were used: the server may send as many more.
@@ -166,24 +134,10 @@ class H2Requester {
 
  private:
   friend struct detail::H2RequesterCallbacks;
-  bool receive_part(std::string_view bytes);
-  bool give_up(H2Code code, std::string_view why);
-  void note_abuse(std::string_view what) { give_up(H2Code::enhance_your_calm, what); }
 
-  H2Shared& shared_;
   H2RequesterHandler& handler_;
   H2RequesterLimits limits_;
   std::unique_ptr<detail::H2RequesterChecks> checks_;
-  nghttp2_session* session_ = nullptr;
-  std::uint64_t now_ms_ = 0;
-  std::size_t block_bytes_ = 0;  // of the header block that is being read
-  // Requests that the server took back, or that failed by its mistake. A response that is whole
-  // makes up for one.
-  H2Allowance resets_;
-  // Frames that ask for an answer, or for nothing. What we send makes up for those that let us.
-  H2Allowance idle_frames_;
-  std::string_view failure_;  // a literal, or nghttp2's
-  bool ended_ = false;
 };
 
 }  // namespace ringside::http
