@@ -1,7 +1,6 @@
 #include "h2_traffic.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace ringside::budget {
 
@@ -12,9 +11,7 @@ constexpr std::uint64_t framed_bytes_max = 256 * 1024;
 }  // namespace
 
 H2Client::H2Client(sim::Core& core, const Scenario& scenario, Tally& tally)
-    : PeerConnection(core),
-      scenario_(scenario),
-      tally_(tally),
+    : Client(core, scenario, tally),
       session_(*this,
                {.stream_window_bytes = stream_window_bytes,
                 .connection_window_bytes = connection_window_bytes},
@@ -30,25 +27,9 @@ void H2Client::ask() {
   if (upload) fields.emplace_back("content-length", std::to_string(scenario_.upload_bytes));
   for (unsigned i = 0; i < scenario_.depth; ++i)
     session_.request(fields, upload);
-  if (!std::exchange(begun_, true)) {
-    const net::Address to = sim::make_ipv4(web_host, web_port);
-    dial_ = core_.network.dial(core_.network.ephemeral(to.family()), to);
-    dial_->waker = this;
-  }
+  connect();
   pump();
   wake_after(0);
-}
-
-bool H2Client::prepare() {
-  if (dial_ == nullptr) return true;
-  if (!dial_->done) return false;
-  const auto dial = std::exchange(dial_, nullptr);
-  if (dial->result != 0) {
-    tally_.wrong = true;
-    return false;
-  }
-  attach(std::exchange(dial->stream, nullptr));
-  return true;
 }
 
 void H2Client::pump() {

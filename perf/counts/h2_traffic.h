@@ -15,16 +15,13 @@
 namespace ringside::budget {
 
 // Its windows are so large that it never makes the proxy wait.
-class H2Client final : public Client, private sim::PeerConnection, private sim::H2SessionListener {
+class H2Client final : public Client, private sim::H2SessionListener {
  public:
   H2Client(sim::Core& core, const Scenario& scenario, Tally& tally);
   void ask() override;
 
  private:
-  bool prepare() override;
   void on_data(std::string_view data) override;
-  void on_end() override { tally_.wrong = true; }
-  void on_error(int) override { tally_.wrong = true; }
   void on_sent() override { pump(); }
 
   void on_stream_head(std::int32_t stream, const sim::H2FieldList& fields) override;
@@ -40,14 +37,9 @@ class H2Client final : public Client, private sim::PeerConnection, private sim::
   void on_violation(const std::string&) override { tally_.wrong = true; }
   void pump();
 
-  const Scenario& scenario_;
-  Tally& tally_;
-  std::shared_ptr<sim::Dial> dial_;
   sim::H2Session session_;
   std::map<std::int32_t, std::size_t> uploaded_;
-  unsigned waiting_ = 0;
   std::size_t received_ = 0;  // of a round
-  bool begun_ = false;
 };
 
 }  // namespace ringside::budget

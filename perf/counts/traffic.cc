@@ -18,20 +18,15 @@ std::unique_ptr<Client> make_client(sim::Core& core, const Scenario& scenario, T
   return std::make_unique<H1Client>(core, scenario, tally);
 }
 
-void H1Client::ask() {
-  waiting_ = scenario_.depth;
-  for (unsigned i = 0; i < scenario_.depth; ++i)
-    send(scenario_.request);
-  if (!std::exchange(begun_, true)) {
-    const net::Address to = sim::make_ipv4(web_host, web_port);
-    dial_ = core_.network.dial(core_.network.ephemeral(to.family()), to);
-    dial_->waker = this;
-    reader_.begin();
-  }
-  wake_after(0);
+bool Client::connect() {
+  if (std::exchange(begun_, true)) return false;
+  const net::Address to = sim::make_ipv4(web_host, web_port);
+  dial_ = core_.network.dial(core_.network.ephemeral(to.family()), to);
+  dial_->waker = this;
+  return true;
 }
 
-bool H1Client::prepare() {
+bool Client::prepare() {
   if (dial_ == nullptr) return true;
   if (!dial_->done) return false;
   const auto dial = std::exchange(dial_, nullptr);
@@ -41,6 +36,14 @@ bool H1Client::prepare() {
   }
   attach(std::exchange(dial->stream, nullptr));
   return true;
+}
+
+void H1Client::ask() {
+  waiting_ = scenario_.depth;
+  for (unsigned i = 0; i < scenario_.depth; ++i)
+    send(scenario_.request);
+  if (connect()) reader_.begin();
+  wake_after(0);
 }
 
 void H1Client::on_data(std::string_view data) {

@@ -19,11 +19,27 @@ struct Tally {
 };
 
 // Connects when first asked. Everything happens in events of the clock.
-class Client {
+class Client : protected sim::PeerConnection {
  public:
-  virtual ~Client() = default;
+  Client(sim::Core& core, const Scenario& scenario, Tally& tally)
+      : PeerConnection(core), scenario_(scenario), tally_(tally) {}
   // Sends a round of requests; the answers to the last one are in.
   virtual void ask() = 0;
+
+ protected:
+  // True: for the first time.
+  bool connect();
+  bool prepare() final;
+  void on_end() final { tally_.wrong = true; }
+  void on_error(int) final { tally_.wrong = true; }
+
+  const Scenario& scenario_;
+  Tally& tally_;
+  unsigned waiting_ = 0;  // for so many answers
+
+ private:
+  std::shared_ptr<sim::Dial> dial_;
+  bool begun_ = false;
 };
 // Of the protocol that the scenario names.
 std::unique_ptr<Client> make_client(sim::Core& core, const Scenario& scenario, Tally& tally);
@@ -31,26 +47,17 @@ std::unique_ptr<Client> make_client(sim::Core& core, const Scenario& scenario, T
 inline constexpr std::uint32_t web_host = 0x0a010001;  // 10.1.0.1
 inline constexpr std::uint16_t web_port = 80;
 
-class H1Client final : public Client, private sim::PeerConnection {
+class H1Client final : public Client {
  public:
-  H1Client(sim::Core& core, const Scenario& scenario, Tally& tally)
-      : PeerConnection(core), scenario_(scenario), tally_(tally) {}
+  using Client::Client;
   void ask() override;
 
  private:
-  bool prepare() override;
   void on_data(std::string_view data) override;
-  void on_end() override { tally_.wrong = true; }
-  void on_error(int) override { tally_.wrong = true; }
   void on_sent() override {}
   void answered();
 
-  const Scenario& scenario_;
-  Tally& tally_;
-  std::shared_ptr<sim::Dial> dial_;
   sim::MessageReader reader_{sim::MessageReader::Side::response};
-  unsigned waiting_ = 0;
-  bool begun_ = false;
 };
 
 class OriginConnection final : public sim::PeerConnection {
