@@ -201,8 +201,10 @@ class Client final : public http::H2RequesterHandler {
   void on_framed(http::H2RequestStream& of, std::size_t, bool written) override {
     Stream& stream = called(of);
     if (!written && !std::exchange(stream.head_framed, true)) {
-      const auto open = std::ranges::count_if(
-          streams_, [](const auto& one) { return one->head_framed && !one->closed(); });
+      // One that was forgotten does not hear that it is closed.
+      const auto open = std::ranges::count_if(streams_, [](const auto& one) {
+        return one->head_framed && !one->forgotten && !one->closed();
+      });
       model_.check_open(static_cast<std::size_t>(open));
     }
   }
