@@ -14,8 +14,8 @@ H1Client::H1Client(Context& context, std::uint32_t listen)
       input_(context.streams.slices),
       timer_(&H1Client::timed_out, this) {}
 
-bool H1Client::adopt(int fd, AddressPlace place) {
-  if (!adopt_socket(fd, std::move(place))) return false;
+bool H1Client::adopt(int fd, const net::Address* peer, AddressPlace place) {
+  if (!adopt_socket(fd, peer, std::move(place))) return false;
   arm(timeouts().client_header_ms);
   tls_ == nullptr ? stream_.receive_once() : stream_.resume();
   return true;
@@ -173,7 +173,15 @@ void H1Client::linger() {
   input_.clear();
   stream_.finish_sending();
   stream_.resume();
-  arm(timeouts().linger_ms == 0 ? 1 : timeouts().linger_ms);
+  lingered_bytes_ = bytes_delivered();
+  arm(linger_ms());
+}
+
+// A client that reads slowly, but reads, gets what TLS has to say at the end: without it a body
+// that lasts until then would look cut.
+bool H1Client::lingers_on() {
+  if (tls_ == nullptr || stream_.finished()) return false;
+  return bytes_delivered() != std::exchange(lingered_bytes_, bytes_delivered());
 }
 
 // The client has ended. What TLS has to say at our end needs room in the socket; without it a body
@@ -224,6 +232,7 @@ void H1Client::idle_timeout() {
   if (handshaking() && !lingering_) log_tls("handshake: not over in time");
   // A request that is on its way now would make the kernel reset the connection, and what the
   // client has not got yet would be lost.
+  if (lingering_ && lingers_on()) return arm(linger_ms());
   if (lingering_ || bytes_delivered() == stream_.bytes_sent()) return close(false);
   linger();
 }

@@ -33,9 +33,10 @@ class H1Client final : private net::StreamHandler,
  public:
   H1Client(Context& context, std::uint32_t listen);
 
-  // Takes over an accepted descriptor. False when the ring has no place. `place` is what its
-  // address is counted by; it is kept until the descriptor is closed.
-  bool adopt(int fd, AddressPlace place);
+  // Takes over an accepted descriptor. False when the ring has no place. `peer`: its client's
+  // address where it is known already, or null. `place` is what that is counted by; it is kept
+  // until the descriptor is closed.
+  bool adopt(int fd, const net::Address* peer, AddressPlace place);
   // The worker drains: no request after the one that is being served, or that comes within
   // `grace_ms`.
   void drain(base::Millis grace_ms);
@@ -108,12 +109,14 @@ class H1Client final : private net::StreamHandler,
   bool handshaking() const { return tls_ != nullptr && facts_.tls == nullptr; }
   void close(bool reset);
   void linger();
+  bool lingers_on();
   void end_lingering();
   static void timed_out(void* self);
   void on_timeout();
   void idle_timeout();
   void arm(base::Millis delay_ms);
   const config::Timeouts& timeouts() const { return context_.runtime->snapshot().timeouts; }
+  base::Millis linger_ms() const { return timeouts().linger_ms == 0 ? 1 : timeouts().linger_ms; }
 
   net::SliceQueue input_;
   base::Timer timer_;
@@ -126,6 +129,7 @@ class H1Client final : private net::StreamHandler,
   http::TrailerParser* trailers_ = nullptr;
   http::Gather gather_;
   std::uint64_t body_left_ = 0;
+  std::uint64_t lingered_bytes_ = 0;  // that the client had when the last delay of lingering began
   std::uint32_t requests_ = 0;
   Reading reading_ = Reading::head;
   bool decided_ = false;  // that it is HTTP/1
