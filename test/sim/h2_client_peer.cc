@@ -72,6 +72,7 @@ void H2ClientPeer::start() {
   dial_->waker = this;
   active_ns_ = dialled_ns_ = core_.clock.now_ns();
   harm_before_ = core_.faults.harm();
+  late_before_ = late_completions();
   check_impatience();
   if (dial_->done) wake_after(0);
 }
@@ -267,6 +268,7 @@ void H2ClientPeer::err() {
   pump();
   erred_ = must_close_ = true;
   leave_to_itself();
+  session_->expect_others();
   send(h2_mistake(static_cast<unsigned>(core_.random.next())));
   note("its client errs");
 }
@@ -345,7 +347,12 @@ void H2ClientPeer::on_stream_end(std::int32_t stream) {
   find(stream)->end_seen = true;
 }
 
-// What the server says of streams of clients that did all right.
+std::uint64_t H2ClientPeer::late_completions() const {
+  return core_.faults.counts()[static_cast<std::size_t>(Fault::late_completion)];
+}
+
+// What the server says of streams of clients that did all right. A stream is kept until it is known
+// that its last bytes have left, and no more are kept than twice as many as are announced.
 void H2ClientPeer::note_code(Exchange& exchange, std::uint32_t code) {
   Course& c = course(exchange);
   c.reset_code = code;
@@ -354,7 +361,7 @@ void H2ClientPeer::note_code(Exchange& exchange, std::uint32_t code) {
     c.refused = !exchange.end_seen;
     if (erred_) return;
     if (!server_leaves_ && !exchange.unlimited && core_.faults.harm() == harm_before_ &&
-        !referee_.relaxed())
+        late_completions() == late_before_ && !referee_.relaxed())
       on_violation("a request was refused without a cause");
     return;
   }

@@ -75,6 +75,7 @@ class H2ClientPeer final : public PeerConnection, private H2SessionListener {
   void begun(Exchange& exchange);
   void final_head(Exchange& exchange, int status, const H2FieldList& fields);
   void use(std::int32_t stream, std::size_t bytes);
+  std::uint64_t late_completions() const;
   void note_code(Exchange& exchange, std::uint32_t code);
   void exchange_over(Exchange& exchange, bool complete);
   void err();
@@ -118,6 +119,7 @@ class H2ClientPeer final : public PeerConnection, private H2SessionListener {
   bool reported_ = false;
   std::uint64_t active_ns_ = 0;
   std::uint64_t harm_before_ = 0;
+  std::uint64_t late_before_ = 0;
   std::uint64_t dialled_ns_ = 0;
 };
 

@@ -65,8 +65,10 @@ struct H2Session::Callbacks {
     return 0;
   }
   static int on_invalid_frame(nghttp2_session*, const nghttp2_frame* frame, int error, void* user) {
-    own(user).violation("an invalid frame: " + std::string(nghttp2_strerror(error)) + ": " +
-                        describe(frame->hd));
+    H2Session& session = own(user);
+    if (session.others_ && frame->hd.type == NGHTTP2_RST_STREAM) return 0;
+    session.violation("an invalid frame: " + std::string(nghttp2_strerror(error)) + ": " +
+                      describe(frame->hd));
     return 0;
   }
   static int on_stream_close(nghttp2_session*, std::int32_t stream, std::uint32_t code,
@@ -249,7 +251,7 @@ void H2Session::frame_left(const nghttp2_frame& frame) {
   std::uint32_t code = NGHTTP2_NO_ERROR;
   if (frame.hd.type == NGHTTP2_RST_STREAM) code = frame.rst_stream.error_code;
   if (frame.hd.type == NGHTTP2_GOAWAY) code = frame.goaway.error_code;
-  if (code != NGHTTP2_NO_ERROR && code != NGHTTP2_CANCEL)
+  if (code != NGHTTP2_NO_ERROR && code != NGHTTP2_CANCEL && !others_)
     violation(std::string("the client had to object: ") + nghttp2_http2_strerror(code));
   if (ends_stream(frame.hd)) listener_.on_request_whole(frame.hd.stream_id);
 }

@@ -79,6 +79,8 @@ class H2Session {
   void change_initial_window(std::uint32_t bytes);
   void ping();
   void go_away(std::uint32_t code);
+  // Bytes that it does not know of may have opened streams, which the server resets.
+  void expect_others() { others_ = true; }
   // From then on what the server does not take at a time waits here.
   bool settings_seen() const { return settings_seen_; }
   // It has read our preface.
@@ -104,6 +106,7 @@ class H2Session {
   std::map<std::int32_t, Ended> ended_;  // by the server
   bool settings_seen_ = false;
   bool greeted_ = false;
+  bool others_ = false;
 };
 
 }  // namespace ringside::sim
