@@ -66,8 +66,11 @@ int MeteredSys::shutdown(int fd, int how) {
 int MeteredSys::unacknowledged(int fd) {
   return meter_.outside([&] { return sys_.unacknowledged(fd); });
 }
-int MeteredSys::accept_now(int fd) {
-  return meter_.outside([&] { return sys_.accept_now(fd); });
+int MeteredSys::set_nonblocking(int fd, bool on) {
+  return meter_.outside([&] { return sys_.set_nonblocking(fd, on); });
+}
+int MeteredSys::accept_now(int fd, net::Address& peer) {
+  return meter_.outside([&] { return sys_.accept_now(fd, peer); });
 }
 base::Result<int> MeteredSys::duplicate(int fd) {
   return meter_.outside([&] { return sys_.duplicate(fd); });

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstring>
 
@@ -19,6 +20,16 @@ const sockaddr_in6& v6(const sockaddr_storage& storage) {
 }
 
 constexpr socklen_t unix_header = offsetof(sockaddr_un, sun_path);
+
+// In dotted form, with a NUL. inet_ntop() does it by sprintf(), which is 0.7% of the CPU time of a
+// connection with one request.
+void write_v4(const unsigned char* bytes, char* out) {
+  for (unsigned i = 0; i < 4; ++i) {
+    if (i != 0) *out++ = '.';
+    out = std::to_chars(out, out + 3, bytes[i]).ptr;
+  }
+  *out = '\0';
+}
 
 }  // namespace
 
@@ -74,11 +85,11 @@ std::uint16_t Address::port() const {
 std::size_t Address::write_ip(char* out, std::size_t room) const {
   char text[INET6_ADDRSTRLEN] = "unix:";
   if (family() == AF_INET) {
-    ::inet_ntop(AF_INET, &v4(storage_).sin_addr, text, sizeof text);
+    write_v4(reinterpret_cast<const unsigned char*>(&v4(storage_).sin_addr), text);
   } else if (family() == AF_INET6) {
     const in6_addr& ip = v6(storage_).sin6_addr;
     if (IN6_IS_ADDR_V4MAPPED(&ip)) {
-      ::inet_ntop(AF_INET, &ip.s6_addr[12], text, sizeof text);
+      write_v4(&ip.s6_addr[12], text);
     } else {
       ::inet_ntop(AF_INET6, &ip, text, sizeof text);
     }

@@ -59,15 +59,18 @@ class RealSys final : public SysPort {
     return result < 0 ? result : bytes;
   }
 
-  int accept_now(int fd) override {
-    // The listener is in blocking mode for the ring, so ask before accepting. Another ring may be
-    // quicker on a shared unix listener; a listener of one ring has one reader.
-    pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
-    if (::poll(&ready, 1, 0) <= 0) return -EAGAIN;
-    int flags = ::fcntl(fd, F_GETFL);
-    ::fcntl(fd, F_SETFL, flags | O_NONBLOCK);
-    int accepted = result_of(::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC));
-    ::fcntl(fd, F_SETFL, flags);
+  int set_nonblocking(int fd, bool on) override {
+    const int flags = ::fcntl(fd, F_GETFL);
+    if (flags < 0) return -errno;
+    return result_of(::fcntl(fd, F_SETFL, on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK));
+  }
+
+  int accept_now(int fd, Address& peer) override {
+    sockaddr_storage storage;
+    socklen_t length = sizeof storage;
+    auto* raw = reinterpret_cast<sockaddr*>(&storage);
+    const int accepted = result_of(::accept4(fd, raw, &length, SOCK_CLOEXEC));
+    if (accepted >= 0) peer = Address::from_raw(raw, length);
     return accepted;
   }
 

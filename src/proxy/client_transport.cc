@@ -6,9 +6,10 @@
 
 namespace ringside::proxy {
 
-bool ClientTransport::adopt_socket(int fd, AddressPlace place) {
+bool ClientTransport::adopt_socket(int fd, const net::Address* peer, AddressPlace place) {
   if (!secure() || !stream_.adopt(fd)) return false;
   place_ = std::move(place);
+  if (peer != nullptr) keep_address(*peer);
   return true;
 }
 
@@ -38,13 +39,15 @@ void ClientTransport::log_tls(const std::string& why) {
 
 void ClientTransport::read_address() {
   base::Result<net::Address> peer = context_.sys.peer_address(stream_.descriptor());
-  if (peer) {
-    address_bytes_ = static_cast<std::uint8_t>(peer->write_ip(address_, sizeof address_));
-    facts_.port = peer->port();
-  } else {
-    address_bytes_ = 1;
-    address_[0] = '-';
-  }
+  if (peer) return keep_address(*peer);
+  address_bytes_ = 1;
+  address_[0] = '-';
+  facts_.address = {address_, address_bytes_};
+}
+
+void ClientTransport::keep_address(const net::Address& peer) {
+  address_bytes_ = static_cast<std::uint8_t>(peer.write_ip(address_, sizeof address_));
+  facts_.port = peer.port();
   facts_.address = {address_, address_bytes_};
 }
 

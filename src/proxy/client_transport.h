@@ -32,7 +32,7 @@ class ClientTransport {
   net::Stream& stream() { return stream_; }
   bool secured() const { return tls_ != nullptr; }
   const ClientFacts& facts() const { return facts_; }
-  // Once a connection: the address cannot change, and a multishot accept does not tell it.
+  // Once a connection: the address cannot change. A multishot accept does not tell it.
   void find_address() {
     if (address_bytes_ == 0) read_address();
   }
@@ -44,7 +44,8 @@ class ClientTransport {
  protected:
   ~ClientTransport() = default;
   // False when the ring has no place, or there is no memory for the TLS that the listener speaks.
-  bool adopt_socket(int fd, AddressPlace place);
+  // `peer`: the client's address where it is known already, or null.
+  bool adopt_socket(int fd, const net::Address* peer, AddressPlace place);
   void log_tls(const std::string& why);
   // The handshake is done.
   void note_security();
@@ -59,6 +60,7 @@ class ClientTransport {
  private:
   bool secure();
   void read_address();
+  void keep_address(const net::Address& peer);
 
   std::optional<ClientTls> client_tls_;  // once the handshake is done
   AddressPlace place_;

@@ -341,8 +341,9 @@ base::Result<std::unique_ptr<Worker>> Worker::create(
     options.peers->join(options.index, *parts->mailbox);
   }
   for (const net::BoundListener& listener : listeners) {
-    parts->acceptors.push_back(std::make_unique<Acceptor>(parts->context, listener.listen,
-                                                          listener.descriptors[options.index]));
+    parts->acceptors.push_back(std::make_unique<Acceptor>(
+        parts->context, listener.listen, listener.descriptors[options.index],
+        server.batch_wait ? options.accept_fast : 0));
     parts->acceptors.back()->start();
   }
   return std::unique_ptr<Worker>(new Worker(std::move(parts)));

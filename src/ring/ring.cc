@@ -185,6 +185,7 @@ void Ring::wait(base::Millis max_wait_ms) {
   }
   if (limit_ns == 0) return enter(0, IORING_ENTER_GETEVENTS, nullptr);
   if (batch.completions > 1) limit_ns = std::min(limit_ns, batch.limit_ns);
+  if (!turn_work_.empty()) limit_ns = std::min(limit_ns, TurnWork::turn_work_ns);
   if (limit_ns == ~std::uint64_t{0}) return enter(1, IORING_ENTER_GETEVENTS, nullptr);
   __kernel_timespec timeout{.tv_sec = static_cast<std::int64_t>(limit_ns / 1'000'000'000),
                             .tv_nsec = static_cast<long long>(limit_ns % 1'000'000'000)};
@@ -214,6 +215,7 @@ unsigned Ring::run_once(base::Millis max_wait_ms) {
   timers_->observe(now_ms());
   unsigned handled = dispatch_all();
   if (batch_wait_->completed(handled)) batch_wait_->measured(kernel_.thread_cpu_ns());
+  turn_work_.for_each([](TurnWork& work) { work.run_turn(); });
   timers_->advance(now_ms());
   wake_waiters();
   run_deferred();

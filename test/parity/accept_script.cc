@@ -78,11 +78,16 @@ TEST_P(Parity, accept_on_a_bad_descriptor_fails) {
 
 TEST_P(Parity, accept_now_takes_what_waits) {
   Listener listener = listen();
-  EXPECT_EQ(sys().accept_now(listener.fd), -EAGAIN);
+  net::Address peer;
   int client = open_socket();
   ASSERT_EQ(connect(client, listener.address), 0);
-  int server = accept_one(listener.fd);
-  EXPECT_EQ(sys().accept_now(listener.fd), -EAGAIN);
+  int server = accept_one(listener.fd, &peer);
+  ASSERT_EQ(sys().set_nonblocking(listener.fd, true), 0);
+  EXPECT_EQ(peer.family(), listener.address.family());
+  if (inet()) {
+    EXPECT_EQ(peer, *sys().local_address(client));
+  }
+  EXPECT_EQ(sys().accept_now(listener.fd, peer), -EAGAIN);
   send_all(client, "hello");
   EXPECT_EQ(receive_some(server, 5), "hello");
   close(server);

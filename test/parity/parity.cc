@@ -157,13 +157,16 @@ ParityBase::Pair ParityBase::connect_pair() {
   return pair;
 }
 
-int ParityBase::accept_one(int listener_fd) {
+int ParityBase::accept_one(int listener_fd, net::Address* peer) {
+  EXPECT_EQ(sys().set_nonblocking(listener_fd, true), 0);
+  net::Address unnamed;
   int fd = -EAGAIN;
   for (unsigned i = 0; i < await_turns_max && fd == -EAGAIN; ++i) {
-    fd = sys().accept_now(listener_fd);
+    fd = sys().accept_now(listener_fd, peer != nullptr ? *peer : unnamed);
     if (fd == -EAGAIN) ring_->run_once(1);
   }
   EXPECT_GE(fd, 0);
+  EXPECT_EQ(sys().set_nonblocking(listener_fd, false), 0);
   return fd;
 }
 

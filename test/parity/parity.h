@@ -120,7 +120,7 @@ class ParityBase : public testing::TestWithParam<Column> {
   // Receives until the peer ends the stream or at least `bytes` are there.
   std::string receive_some(int fd, std::size_t bytes);
   // A connection from the queue, which may be a little late.
-  int accept_one(int listener_fd);
+  int accept_one(int listener_fd, net::Address* peer = nullptr);
   // Waits until `fd` has heard of its peer's end or reset.
   void await_hang_up(int fd);
   // True when the peer of `fd` has ended the stream; fails the test when it sends something.

@@ -94,6 +94,8 @@ class SocketFile final : public File {
 
   int set_option(int level, int name, int value);
   void reset_on_close() { abortive_ = true; }
+  void set_nonblocking(bool on) { nonblocking_ = on; }
+  bool nonblocking() const { return nonblocking_; }
   int bind(const net::Address& address);
   int listen(int backlog);
   // -EINPROGRESS until it is known; ask again then.
@@ -133,6 +135,7 @@ class SocketFile final : public File {
   bool bound_ = false;
   Network::BindOptions options_;
   bool abortive_ = false;
+  bool nonblocking_ = false;
   net::Address local_;
   std::shared_ptr<Listener> listener_;
   std::shared_ptr<Dial> dial_;

@@ -277,24 +277,12 @@ void send(SimRing& ring, Op& op) {
 
 // --- the others --------------------------------------------------------------------------------
 
-int accept_error(SimRing& ring, SocketFile& socket) {
-  if (!socket.listening() || (socket.poll_events() & POLLIN) == 0) return 0;
-  if (faults(ring).hit(Fault::accept_no_descriptors)) {
-    return ring.core().random.coin() ? -EMFILE : -ENFILE;
-  }
-  if (faults(ring).hit(Fault::accept_aborted)) {
-    int error = 0;
-    if (auto lost = socket.accept(&error)) lost->reset_on_close();
-    return -ECONNABORTED;
-  }
-  return 0;
-}
-
 void accept(SimRing& ring, Op& op) {
   SocketFile* socket = socket_of(op);
   if (socket == nullptr) return ring.complete(op, op.file == nullptr ? -EBADF : -ENOTSOCK);
   for (;;) {
-    if (const int error = accept_error(ring, *socket); error != 0) return ring.complete(op, error);
+    if (const int error = accept_fault(ring.core(), *socket); error != 0)
+      return ring.complete(op, error);
     int error = 0;
     auto accepted = socket->accept(&error);
     if (error == -EAGAIN) return ring.wait_for(op);
@@ -414,6 +402,17 @@ void capture_message(Op& op) {
 }
 
 }  // namespace
+
+int accept_fault(Core& core, SocketFile& listener) {
+  if (!listener.listening() || (listener.poll_events() & POLLIN) == 0) return 0;
+  if (core.faults.hit(Fault::accept_no_descriptors)) return core.random.coin() ? -EMFILE : -ENFILE;
+  if (core.faults.hit(Fault::accept_aborted)) {
+    int error = 0;
+    if (auto lost = listener.accept(&error)) lost->reset_on_close();
+    return -ECONNABORTED;
+  }
+  return 0;
+}
 
 int prepare(SimRing& ring, Op& op) {
   constexpr unsigned known =

@@ -3,6 +3,7 @@
 
 #include <liburing.h>
 
+#include "core.h"
 #include "op.h"
 
 namespace ringside::sim {
@@ -11,5 +12,7 @@ namespace ringside::sim {
 int prepare(SimRing& ring, Op& op);
 // Tries once: completes the operation, or lets it wait for its file.
 void attempt(SimRing& ring, Op& op);
+// What goes wrong with the next connection of a listener, if one waits: 0 or a negative errno.
+int accept_fault(Core& core, SocketFile& listener);
 
 }  // namespace ringside::sim

@@ -144,7 +144,9 @@ Settings draw_settings(Random& random) {
   out.large_buffers = out.ring_entries == 8 ? 1 : 4;
   out.end_early = random.one_in(10);
   out.end_by_stop = random.one_in(3);
-  out.batch_wait = out.ring_entries != 64;  // a draw of its own would change all kept seeds
+  // Draws of their own would change all kept seeds.
+  out.batch_wait = out.ring_entries != 64;
+  out.accept_fast = 1 + out.buffer_bytes % 3;
   return out;
 }
 
@@ -183,7 +185,10 @@ std::string to_string(const Settings& s) {
   if (s.abilities.defer_taskrun) out += ", deferred";
   if (s.abilities.message_ring) out += ", message ring";
   if (s.abilities.bundles) out += ", bundles";
-  if (s.batch_wait) out += ", waits for batches";
+  if (s.batch_wait) {
+    out += ", waits for batches, accepts in turns from " + std::to_string(s.accept_fast) +
+           " connections in 10 ms on";
+  }
   if (s.body_rate_min != 0) out += ", a least rate";
   if (s.http2) out += ", HTTP/2 with " + std::to_string(s.streams_max) + " streams";
   if (s.tls) out += ", TLS, secure servers " + std::to_string(s.secure_servers);

@@ -20,6 +20,7 @@ struct Settings {
   std::uint32_t buffer_bytes = 4096;
   config::BodyMover body_mover = config::BodyMover::automatic;
   bool batch_wait = true;
+  unsigned accept_fast = 1;
   std::uint32_t large_buffers = 4;
   std::uint32_t zero_copy_bytes_min = 1;
   std::uint32_t buffered_bytes_max = 256 * 1024;

@@ -10,6 +10,8 @@
 #include <memory>
 #include <utility>
 
+#include "operations.h"
+
 namespace ringside::sim {
 
 namespace {
@@ -88,12 +90,23 @@ int SimSys::unacknowledged(int fd) {
   return stream == nullptr ? -EINVAL : static_cast<int>(stream->unread_by_peer());
 }
 
-int SimSys::accept_now(int fd) {
+int SimSys::set_nonblocking(int fd, bool on) {
   auto socket = core_.files.socket(fd);
   if (socket == nullptr) return -EBADF;
+  socket->set_nonblocking(on);
+  return 0;
+}
+
+int SimSys::accept_now(int fd, net::Address& peer) {
+  auto socket = core_.files.socket(fd);
+  if (socket == nullptr) return -EBADF;
+  if (!socket->nonblocking()) return -EDEADLK;  // a true one would wait, and the ring with it
+  if (const int error = accept_fault(core_, *socket); error != 0) return error;
   int error = 0;
   auto accepted = socket->accept(&error);
-  return accepted != nullptr ? core_.files.open(std::move(accepted)) : error;
+  if (accepted == nullptr) return error;
+  accepted->peer_address(&peer);
+  return core_.files.open(std::move(accepted));
 }
 
 base::Result<int> SimSys::duplicate(int fd) {

@@ -20,7 +20,8 @@ class SimSys final : public net::SysPort {
   int connect_now(int fd, const net::Address& address) override;
   int shutdown(int fd, int how) override;
   int unacknowledged(int fd) override;
-  int accept_now(int fd) override;
+  int set_nonblocking(int fd, bool on) override;
+  int accept_now(int fd, net::Address& peer) override;
   base::Result<int> duplicate(int fd) override;
   base::Result<net::Address> local_address(int fd) override;
   base::Result<net::Address> peer_address(int fd) override;

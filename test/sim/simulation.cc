@@ -109,7 +109,8 @@ bool Simulation::open_workers() {
                                          .peers = peers_.get(),
                                          .index = index,
                                          .rings = settings_.rings,
-                                         .connections_max = settings_.connections_max},
+                                         .connections_max = settings_.connections_max,
+                                         .accept_fast = settings_.accept_fast},
                                         runtime_, listeners_);
     if (!worker) {
       referee_.fail("a worker cannot be created");

@@ -40,8 +40,12 @@ class SysPort {
   // Bytes that were sent and that the peer's side has not acknowledged, or a negative errno. (A
   // unix socket counts what the kernel uses for them instead, which is more.)
   virtual int unacknowledged(int fd) = 0;
-  // A connection that is already in the accept queue, or -EAGAIN.
-  virtual int accept_now(int fd) = 0;
+  // Of the socket, not of the descriptor. Whether a ring's operations still wait then depends on
+  // the kernel, so none is submitted meanwhile.
+  virtual int set_nonblocking(int fd, bool on) = 0;
+  // A connection that is in the accept queue of a non-blocking listener, and its client's address;
+  // -EAGAIN: there is none.
+  virtual int accept_now(int fd, Address& peer) = 0;
   // Another descriptor of the same socket.
   virtual base::Result<int> duplicate(int fd) = 0;
   virtual base::Result<Address> local_address(int fd) = 0;

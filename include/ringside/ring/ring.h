@@ -45,6 +45,20 @@ class Deferred : public base::ListHook<Deferred> {
   ~Deferred() = default;
 };
 
+// What is done once in each turn, after its completions: instead of a completion for each thing
+// that happens, where things happen so often that being woken by each costs more. While a ring has
+// such work, no turn waits for longer than turn_work_ns, so what it looks for is found that late at
+// most.
+class TurnWork : public base::ListHook<TurnWork> {
+ public:
+  static constexpr std::uint64_t turn_work_ns = 250'000;
+  // May take itself off, and no other.
+  virtual void run_turn() = 0;
+
+ protected:
+  ~TurnWork() = default;
+};
+
 struct RingCounters {
   std::uint64_t enters = 0;
   std::uint64_t submissions = 0;
@@ -145,6 +159,8 @@ class Ring {
   std::uint64_t user_data(const Completer& owner, std::uint8_t kind) const;
 
   void defer(Deferred& work) { deferred_.push_back(work); }
+  // From the next turn on, until `work` is unlinked.
+  void each_turn(TurnWork& work) { turn_work_.push_back(work); }
   base::TimerWheel& timers() { return *timers_; }
   base::Millis now_ms() const { return now_ns_ / 1'000'000; }
   std::uint64_t now_ns() const { return now_ns_; }  // monotonic, of the start of this turn
@@ -152,8 +168,8 @@ class Ring {
 
   // One turn: deferred work, one enter (waits until something completes, or a few things if the
   // last turn had a few, a timer is due, or `max_wait_ms` is over), all completions taken off the
-  // queue, then handlers, then timers, then deferred work. Returns the number of completions
-  // handled.
+  // queue, then handlers, then the work of each turn, timers, deferred work. Returns the number of
+  // completions handled.
   static constexpr base::Millis no_limit = ~base::Millis{0};
   unsigned run_once(base::Millis max_wait_ms = no_limit);
 
@@ -214,6 +230,7 @@ class Ring {
   std::vector<Gather> gathers_;
   std::size_t gathers_used_ = 0;
   base::IntrusiveList<Deferred, Deferred> deferred_;
+  base::IntrusiveList<TurnWork, TurnWork> turn_work_;
   std::unique_ptr<base::TimerWheel> timers_;
   std::unique_ptr<BatchWait> batch_wait_;
   std::vector<BufferGroup*> groups_;

@@ -19,6 +19,8 @@ TEST(Address, reads_and_writes_ip) {
   EXPECT_EQ(four->port(), 8080);
   EXPECT_EQ(four->to_string(), "10.0.0.1:8080");
   EXPECT_EQ(ip(*four), "10.0.0.1");
+  for (const char* text : {"0.0.0.0", "1.20.103.9", "255.255.255.255"})
+    EXPECT_EQ(ip(*Address::from_ip(text, 1)), text);
   auto six = Address::from_ip("2001:DB8::1", 443);
   ASSERT_TRUE(six.has_value());
   EXPECT_EQ(six->to_string(), "[2001:db8::1]:443");

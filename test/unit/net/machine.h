@@ -33,7 +33,8 @@ class FakeSys : public SysPort {
   int connect_now(int fd, const Address& address) override;
   int shutdown(int fd, int how) override;
   int unacknowledged(int) override { return -EOPNOTSUPP; }
-  int accept_now(int) override { return -EOPNOTSUPP; }
+  int set_nonblocking(int, bool) override { return -EOPNOTSUPP; }
+  int accept_now(int, Address&) override { return -EOPNOTSUPP; }
   base::Result<int> duplicate(int) override { return unsupported(); }
   base::Result<Address> local_address(int) override { return unsupported(); }
   base::Result<Address> peer_address(int) override { return unsupported(); }

@@ -30,6 +30,7 @@ struct Records final : AccessSink {
       ++count;
       status = record.status;
       end = record.end;
+      of_loopback = record.client_address == "127.0.0.1";
       tries = record.tries;
       reused = record.reused;
     }
@@ -38,6 +39,7 @@ struct Records final : AccessSink {
   std::uint16_t status = 0;
   std::uint8_t tries = 0;
   bool reused = false;
+  bool of_loopback = false;
   EndReason end;
 };
 
@@ -101,7 +103,8 @@ class WorkerTest : public testing::Test {
                                   .sys = net::real_sys(),
                                   .logger = logger_,
                                   .access = &records_,
-                                  .connections_max = 64},
+                                  .connections_max = connections_max_,
+                                  .accept_fast = accept_fast_},
                                  runtime_, listeners.release());
     ASSERT_TRUE(worker.has_value()) << ring::Ring::explain(worker.error());
     worker_ = std::move(*worker);
@@ -145,6 +148,8 @@ class WorkerTest : public testing::Test {
     return {out, receive(fd, out, sizeof out)};
   }
 
+  std::uint32_t connections_max_ = 64;
+  unsigned accept_fast_ = 0;
   HoldingsLogger logger_;
   Records records_;
   net::Address web_;

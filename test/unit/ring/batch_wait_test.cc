@@ -196,6 +196,41 @@ TEST_F(BatchingRingTest, a_timer_that_is_due_earlier_ends_the_wait) {
   ring_->timers().disarm(timer);
 }
 
+struct CountingWork final : TurnWork {
+  void run_turn() override {
+    if (++turns == most) unlink();
+  }
+  int turns = 0;
+  int most = 1000;
+};
+
+TEST_F(BatchingRingTest, work_of_each_turn_ends_the_wait) {
+  open(true);
+  CountingWork work;
+  ring_->each_turn(work);
+  ring_->run_once();
+  EXPECT_EQ(kernel_.entered.back().min_complete, 1U);
+  EXPECT_EQ(kernel_.entered.back().timeout_ns, TurnWork::turn_work_ns);
+  EXPECT_EQ(after_two().timeout_ns, 2 * BatchWait::ns_per_completion) << "which is sooner";
+}
+
+TEST_F(BatchingRingTest, work_of_each_turn_is_done_until_it_takes_itself_off) {
+  open(true);
+  CountingWork twice;
+  twice.most = 2;
+  CountingWork always;
+  ring_->each_turn(twice);
+  ring_->each_turn(always);
+  for (int i = 0; i < 3; ++i)
+    ring_->run_once(0);
+  EXPECT_EQ(twice.turns, 2);
+  EXPECT_EQ(always.turns, 3);
+  always.unlink();
+  ring_->run_once();
+  EXPECT_EQ(always.turns, 3);
+  EXPECT_EQ(kernel_.entered.back().timeout_ns, std::nullopt);
+}
+
 TEST_F(BatchingRingTest, the_clock_of_the_thread_is_read_once_an_epoch) {
   open(true);
   Owner owner(*ring_);
