@@ -15,6 +15,17 @@ bool is_framing(std::string_view name) {
          std::end(framing_fields);
 }
 
+constexpr std::string_view location_name = "location";
+
+// Whether it was one of a redirect that says where to, or might be (`prefix`).
+bool complain_of_location(const Value& value, std::string_view name, Direction direction,
+                          bool prefix = false) {
+  if (direction != Direction::redirect) return false;
+  if (prefix ? !location_name.starts_with(name) : name != location_name) return false;
+  value.complain(R"(cannot change "location" of a redirect)", "redirect says where to");
+  return true;
+}
+
 // The field name of a key, in lower case; nullopt after a complaint.
 std::optional<std::string> field_name(const Value& value, std::string_view text) {
   auto name = parse_field_name(text);
@@ -57,7 +68,8 @@ void read_set(Section& section, Direction direction, Edits& edits) {
     const auto name = field_name(entry.value, entry.value.name());
     auto value = field_template(entry.value);
     if (!name || !value) continue;
-    if (*name == "host" && direction == Direction::response) {
+    if (complain_of_location(entry.value, *name, direction)) continue;
+    if (*name == "host" && direction != Direction::request) {
       entry.value.complain("is a field of requests");
     } else if (has_name(edits, *name)) {
       entry.value.complain("is set twice; header names do not differ by case");
@@ -67,10 +79,10 @@ void read_set(Section& section, Direction direction, Edits& edits) {
   }
 }
 
-void read_add(Section& section, Edits& edits) {
+void read_add(Section& section, Direction direction, Edits& edits) {
   for (const Named& entry : section.all()) {
     const auto name = field_name(entry.value, entry.value.name());
-    if (!name) continue;
+    if (!name || complain_of_location(entry.value, *name, direction)) continue;
     if (*name == "host") {
       entry.value.complain("cannot be added: a request has one Host", "use set");
       continue;
@@ -81,7 +93,7 @@ void read_add(Section& section, Edits& edits) {
   }
 }
 
-void read_remove(const Value& list, std::vector<std::string>& names) {
+void read_remove(const Value& list, Direction direction, std::vector<std::string>& names) {
   for (const auto& [text, element] : read_texts(list)) {
     const bool prefix = text.ends_with('*');
     if (text == "*") {
@@ -89,7 +101,7 @@ void read_remove(const Value& list, std::vector<std::string>& names) {
       continue;
     }
     const auto name = field_name(element, std::string_view(text).substr(0, text.size() - prefix));
-    if (!name) continue;
+    if (!name || complain_of_location(element, *name, direction, prefix)) continue;
     if (*name == "host" && !prefix) {
       element.complain("cannot remove Host, which every request has");
       continue;
@@ -104,8 +116,8 @@ void read_edits(Section& section, Direction direction, HeaderEdits& edits) {
   Section set = section.sub("set", join({"set of ", section.title()}));
   read_set(set, direction, edits.set);
   Section add = section.sub("add", join({"add of ", section.title()}));
-  read_add(add, edits.add);
-  if (const auto remove = section.take("remove")) read_remove(*remove, edits.remove);
+  read_add(add, direction, edits.add);
+  if (const auto remove = section.take("remove")) read_remove(*remove, direction, edits.remove);
   section.finish();
 }
 

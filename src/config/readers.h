@@ -106,7 +106,11 @@ void read_route_redirect_https(Section& section, Route& route);
 // [[site.route]] (routes.cc).
 void read_route(Section& section, Draft& draft, Site& site);
 // The edits of header fields (edits.cc).
-enum class Direction : std::uint8_t { request, response };
+enum class Direction : std::uint8_t {
+  request,
+  response,
+  redirect,  // of a response whose Location is what the route is for
+};
 void read_edits(Section& section, Direction direction, HeaderEdits& edits);
 void read_respond_headers(Section& section, Respond& respond);
 

@@ -196,7 +196,10 @@ void read_route(Section& section, Draft& draft, Site& site) {
   Section request = section.sub("request_headers", "request_headers");
   if (request.exists()) read_edits(request, Direction::request, route.request_headers);
   Section response = section.sub("response_headers", "response_headers");
-  if (response.exists()) read_edits(response, Direction::response, route.response_headers);
+  if (response.exists()) {
+    read_edits(response, route.redirect ? Direction::redirect : Direction::response,
+               route.response_headers);
+  }
   read_prefix(section, "strip_prefix", route, route.strip_prefix);
   read_prefix(section, "add_prefix", route, route.add_prefix);
   read_flag(section, "preserve_host", route.preserve_host);

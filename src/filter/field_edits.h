@@ -46,8 +46,12 @@ inline bool edits_drop(const config::HeaderEdits& edits, std::string_view name) 
   return false;
 }
 
-// Writes what `set` and `add` put in, but Host, which is the caller's. A value that comes out empty
-// writes no field: "x-user" from a header that the client did not send is no user.
+// A value that comes out empty writes no field: "x-user" from a header that the client did not send
+// is no user.
+void write_edit(http::HeadWriter& out, const RequestFacts& facts, std::string_view name,
+                const config::Template& text);
+
+// Writes what `set` and `add` put in, but Host, which is the caller's.
 void write_edits(http::HeadWriter& out, const RequestFacts& facts,
                  const config::HeaderEdits& edits);
 

@@ -224,22 +224,24 @@ class RequestWriter {
 
 }  // namespace
 
+void write_edit(http::HeadWriter& out, const RequestFacts& facts, std::string_view name,
+                const config::Template& text) {
+  bool begun = false;
+  template_pieces(text, facts, [&](std::string_view piece) {
+    if (!begun) out.begin_field(name);
+    begun = true;
+    out.append(piece);
+  });
+  if (begun) out.end_field();
+}
+
 void write_edits(http::HeadWriter& out, const RequestFacts& facts,
                  const config::HeaderEdits& edits) {
-  auto write = [&](std::string_view name, const config::Template& text) {
-    bool begun = false;
-    template_pieces(text, facts, [&](std::string_view piece) {
-      if (!begun) out.begin_field(name);
-      begun = true;
-      out.append(piece);
-    });
-    if (begun) out.end_field();
-  };
   for (const auto& [name, text] : edits.set) {
-    if (name != "host") write(name, text);
+    if (name != "host") write_edit(out, facts, name, text);
   }
   for (const auto& [name, text] : edits.add)
-    write(name, text);
+    write_edit(out, facts, name, text);
 }
 
 void write_request_fields(http::HeadWriter& out, const http::RequestHead& head,

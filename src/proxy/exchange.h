@@ -45,6 +45,16 @@ inline constexpr std::uint64_t discard_bytes_max = 64 * 1024;
 // So much of a request's body is kept, where its server may hand the request back.
 inline constexpr std::uint64_t kept_bytes_max = 64 * 1024;
 
+// An answer that is made here. Its body stays in place until the exchange is over.
+struct LocalAnswer {
+  std::uint16_t status = 200;
+  std::string_view body;
+  const config::Respond* configured = nullptr;  // of a `respond` route
+  std::string_view extra_name;                  // empty: no field beside the usual ones
+  std::string_view extra_value;
+  bool refusal = false;  // in the place of what the client asked for
+};
+
 // Owner: the client's session, in the worker's slab; it lives from the first byte of a request
 // until the last byte of the response has left. It knows no protocol: both ends are sessions. It
 // ends only from the loop (run_deferred), never inside a call.
@@ -130,10 +140,8 @@ class Exchange final : private upstream::ResponseHandler,
   void respond(const config::Respond& answer);
   void redirect(const config::Redirect& to);
   void refuse(std::uint16_t status, std::string_view text, EndReason why);
-  void send_local(std::uint16_t status, std::string_view body, std::string_view type,
-                  const config::Respond* answer, std::string_view extra_name,
-                  std::string_view extra_value);
-  void write_hsts(http::HeadWriter& out, const config::Respond* answer);
+  void send_local(const LocalAnswer& answer);
+  http::HeadWriter start_local(const LocalAnswer& answer);
   void discard_request();
 
   // exchange_pace.cc

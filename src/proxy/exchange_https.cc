@@ -22,7 +22,7 @@ bool Exchange::send_to_https(const route::Match& match, std::string_view host) {
            {Origin::client, Stage::route, Cause::bad_message});
   } else {
     end_with(Origin::self, Stage::respond, Cause::complete);
-    send_local(wanted.status, {}, {}, nullptr, "Location", location);
+    send_local({.status = wanted.status, .extra_name = "Location", .extra_value = location});
   }
   return true;
 }

@@ -114,8 +114,11 @@ bool Exchange::admit(http::RequestHead& head) {
       break;
     case route::Match::Kind::method_not_allowed:
       end_with(Origin::client, Stage::route, Cause::not_allowed);
-      send_local(405, "The method is not allowed here.\n", "text/plain", nullptr, "Allow",
-                 match.allow);
+      send_local({.status = 405,
+                  .body = "The method is not allowed here.\n",
+                  .extra_name = "Allow",
+                  .extra_value = match.allow,
+                  .refusal = true});
       return false;
     default:
       return nothing_here();

@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "ringside/base/text.h"
+#include "ringside/filter/local_fields.h"
 
 #include "exchange.h"
 
@@ -13,11 +14,12 @@ using base::Origin;
 
 namespace {
 
-bool has_field(const config::Respond* answer, std::string_view name) {
-  return answer != nullptr &&
-         std::any_of(answer->headers.begin(), answer->headers.end(), [name](const auto& field) {
-           return base::equals_ignore_case(field.first, name);
-         });
+bool sets(const LocalAnswer& answer, std::string_view name) {
+  if (answer.configured == nullptr) return false;
+  const auto& headers = answer.configured->headers;
+  return std::any_of(headers.begin(), headers.end(), [name](const auto& field) {
+    return base::equals_ignore_case(field.first, name);
+  });
 }
 
 bool bodiless(std::uint16_t status) {
@@ -48,7 +50,7 @@ std::string_view DateCache::at(std::uint64_t realtime_ns) {
 
 void Exchange::respond(const config::Respond& answer) {
   end_with(Origin::self, Stage::respond, Cause::complete);
-  send_local(answer.status, answer.body, "text/plain; charset=utf-8", &answer, {}, {});
+  send_local({.status = answer.status, .body = answer.body, .configured = &answer});
 }
 
 void Exchange::redirect(const config::Redirect& to) {
@@ -57,7 +59,7 @@ void Exchange::redirect(const config::Redirect& to) {
     return refuse(503, "Out of memory.", {Origin::self, Stage::respond, Cause::no_resources});
   }
   end_with(Origin::self, Stage::respond, Cause::complete);
-  send_local(to.status, {}, {}, nullptr, "Location", location);
+  send_local({.status = to.status, .extra_name = "Location", .extra_value = location});
 }
 
 void Exchange::on_bad_head(const http::ParseFault& fault) {
@@ -102,7 +104,7 @@ void Exchange::refuse(std::uint16_t status, std::string_view text, EndReason why
   if (line == nullptr) return cut();
   text.copy(line, text.size());
   line[text.size()] = '\n';
-  send_local(status, {line, bytes}, "text/plain; charset=utf-8", nullptr, {}, {});
+  send_local({.status = status, .body = {line, bytes}, .refusal = true});
 }
 
 // Decides what becomes of a body that nobody wants.
@@ -122,32 +124,41 @@ void Exchange::discard_request() {
   if (!linger_) client_.want_body();
 }
 
-// That of a `respond` route goes before the site's.
-void Exchange::write_hsts(http::HeadWriter& out, const config::Respond* answer) {
-  const filter::Hsts field = hsts_of_site();
-  if (!field.secure || has_field(answer, filter::hsts_name)) return;
-  out.field("Strict-Transport-Security", field.value);
+// The head but for its framing. What the route says goes before what the site says, and that before
+// our own.
+http::HeadWriter Exchange::start_local(const LocalAnswer& answer) {
+  using filter::LocalFields;
+  static const config::HeaderEdits none;
+  http::HeadWriter writer = client_.start_head(answer.status, {});
+  LocalFields fields(writer, route_ == nullptr ? none : route_->response_headers,
+                     answer.refusal ? LocalFields::Kind::error : LocalFields::Kind::answer);
+  fields.field("Server", snapshot().server.server_name);
+  fields.field("Date", context_.date.at(context_.ring.realtime_ns()));
+  if (answer.configured != nullptr) {
+    for (const auto& [name, value] : answer.configured->headers)
+      fields.field(name, value);
+  }
+  if (!answer.body.empty() && !sets(answer, "content-type"))
+    fields.field("Content-Type", "text/plain; charset=utf-8");
+  if (has_hsts() && !sets(answer, filter::hsts_name)) {
+    const filter::Hsts hsts = hsts_of_site();
+    if (hsts.secure) fields.field("Strict-Transport-Security", hsts.value);
+  }
+  if (!answer.extra_name.empty()) fields.field(answer.extra_name, answer.extra_value);
+  if (!facts_.request_id.empty()) fields.field("X-Request-Id", facts_.request_id);
+  fields.finish(facts_);
+  return writer;
 }
 
-void Exchange::send_local(std::uint16_t status, std::string_view body, std::string_view type,
-                          const config::Respond* answer, std::string_view extra_name,
-                          std::string_view extra_value) {
+void Exchange::send_local(const LocalAnswer& answer) {
+  const std::uint16_t status = answer.status;
+  const std::string_view body = answer.body;
   status_ = status;
   if (first_byte_ns_ == AccessRecord::never) first_byte_ns_ = since_start();
   discard_request();
   if (context_.draining) keep_ = false;
   response_event(ResponseEvent::head);
-  http::HeadWriter writer = client_.start_head(status, {});
-  writer.field("Server", snapshot().server.server_name);
-  writer.field("Date", context_.date.at(context_.ring.realtime_ns()));
-  if (answer != nullptr) {
-    for (const auto& [name, value] : answer->headers)
-      writer.field(name, value);
-  }
-  if (!body.empty() && !has_field(answer, "content-type")) writer.field("Content-Type", type);
-  if (has_hsts()) write_hsts(writer, answer);
-  if (!extra_name.empty()) writer.field(extra_name, extra_value);
-  if (!facts_.request_id.empty()) writer.field("X-Request-Id", facts_.request_id);
+  http::HeadWriter writer = start_local(answer);
   bool none = bodiless(status) || (head_ != nullptr && head_->method == http::Method::head);
   ResponseFraming framing{.keep_alive = keep_};
   if (none) {

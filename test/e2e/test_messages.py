@@ -250,6 +250,43 @@ redirect = { to = "https://{host}/new", status = 301 }
         self.assertEqual((head.status, head.get('location')), (301, 'https://a.test/new'))
         self.assertEqual(server.requests, [])
 
+    def test_response_headers_of_answers_made_here(self) -> None:
+        edits = ('response_headers = { set = { server = "s", cache-control = "max-age=9", x-m = "{method} {header.x-a}" }, '
+                 'add = { x-b = ["1", "2"] }, remove = ["x-request-id", "x-c"] }\n')
+        ringside = self.start_ringside(f'''
+[listen.web]
+address = "127.0.0.1:0"
+protocols = ["h2", "http/1.1"]
+[upstream.gone]
+servers = ["unix:@DIR@/none.sock"]
+[[site]]
+hosts = ["*"]
+[[site.route]]
+path = "/respond"
+respond = {{ body = "hello", headers = {{ x-c = "c", x-d = "d" }} }}
+{edits}
+[[site.route]]
+path = "/redirect"
+redirect = "https://b.test/"
+{edits}
+[[site.route]]
+path = "/gone"
+upstream = "gone"
+{edits}
+''')
+        kept = {'/respond': (200, 'max-age=9', 'd', None, 'text/plain; charset=utf-8'),
+                '/redirect': (308, 'max-age=9', None, 'https://b.test/', None),
+                # Not to be kept as long as what it stands for.
+                '/gone': (502, None, None, None, 'text/plain; charset=utf-8')}
+        for path, wanted in kept.items():
+            response = client.request(ringside.port, path, headers='X-A: a\r\n')
+            names = ('cache-control', 'x-d', 'location', 'content-type')
+            self.assertEqual((response.status, *(response.get(name) for name in names)), wanted)
+            self.assertEqual([response.get_all(name) for name in ('server', 'x-m', 'x-b', 'x-request-id', 'x-c')],
+                             [['s'], ['GET a'], ['1', '2'], [], []])
+        response = client.request(ringside.port, '/none')
+        self.assertEqual((response.status, response.get('server'), response.get('x-b')), (404, 'ringside', None))
+
     def test_nobody_answers_for_that_host(self) -> None:
         server = self.start_upstream()
         toml = ('[listen.web]\naddress = "127.0.0.1:0"\n[[site]]\nhosts = ["b.test"]\n[[site.route]]\n'

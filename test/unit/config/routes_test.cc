@@ -220,6 +220,27 @@ TEST(ConfigRoute, HeaderEdits) {
             "\"Host\" is a field of requests");
 }
 
+TEST(ConfigRoute, ARedirectKeepsItsLocation) {
+  auto of = [](std::string_view edits) {
+    return problems(
+        with_route("path = \"/x\"\nredirect = \"https://a.test\"\nresponse_headers = { " +
+                   std::string(edits) + " }\n"));
+  };
+  auto at = [](std::string_view column, std::string_view name) {
+    return Lines{"t.toml:14:" + std::string(column) + ": \"" + std::string(name) +
+                 "\" cannot change \"location\" of a redirect (redirect says where to)"};
+  };
+  EXPECT_EQ(of("set = { Location = \"/\" }"), at("41", "Location"));
+  EXPECT_EQ(of("add = { location = [\"/\", \"/a\"] }"), at("41", "location"));
+  EXPECT_EQ(of("remove = [\"x\", \"location\"]"), at("37", "remove"));
+  EXPECT_EQ(of("remove = [\"loc*\"]"), at("32", "remove"));
+  EXPECT_EQ(of("set.x = \"1\", add.Locations = \"2\", remove = [\"x-*\", \"locations*\", \"loc\"]"),
+            Lines());
+  EXPECT_EQ(warnings(with_route("path = \"/x\"\nrespond = { status = 201 }\n"
+                                "response_headers.set.Location = \"/y\"\n")),
+            Lines());
+}
+
 TEST(ConfigRoute, Prefixes) {
   EXPECT_EQ(problem("path = \"/x\"\nstrip_prefix = \"x\""),
             "\"strip_prefix\" must begin with \"/\", unlike \"x\" (did you mean \"/x\"?)");
