@@ -304,6 +304,7 @@ bool H2HeadReader::finish_response(ResponseHead& head, Method asked, bool end_st
   const bool known = seen(FieldId::content_length);
   if (end_stream && known && content_length_ != 0)
     return fail(400, "less body than Content-Length says");
+  head.end_follows = known && !end_stream;
   // What ends here has no body; else its end is the stream's.
   head.framing = {Framing::Kind::chunked, 0};
   if (end_stream || known) head.framing = {Framing::Kind::length, end_stream ? 0 : content_length_};

@@ -13,6 +13,8 @@ namespace ringside::proxy {
 
 struct ResponseFraming {
   http::Framing body;
+  // send_end() comes behind a body of known length, too.
+  bool end_follows = false;
   bool keep_alive = true;
   bool interim = false;
   bool upgrade = false;  // 101: Connection: Upgrade and this Upgrade value
@@ -43,7 +45,8 @@ class ClientSession {
   virtual bool takes_pipes() const = 0;
   // Bytes that stay in place until everything was sent.
   virtual bool send_body_view(std::string_view bytes) = 0;
-  // `trailers` may be null. In a tunnel: FIN.
+  // Of a chunked body, or where `end_follows`; `trailers` may be null, and are dropped where they
+  // cannot be sent. In a tunnel: FIN.
   virtual bool send_end(const http::FieldList* trailers) = 0;
   // The response is whole, the request was read, and the connection ends with them.
   virtual void end_with_response() = 0;

@@ -207,6 +207,7 @@ class Exchange final : private upstream::ResponseHandler,
   net::SliceQueue* kept_ = nullptr;
   bool keep_ = true;  // the client's connection may serve another request
   bool linger_ = false;
+  bool end_follows_ = false;     // the client's session is told of the response's end
   bool response_ended_ = false;  // the server's response is whole
   bool response_parked_ = false;
   bool request_held_ = false;  // back-pressure of the server

@@ -48,7 +48,7 @@ void Exchange::relay_final(http::ResponseHead& head) {
   if (keeps_body_) forget_body();
   first_byte_ns_ = since_start();
   bool old_client = head_->version == http::Version::http10;
-  ResponseFraming framing{.body = head.framing};
+  ResponseFraming framing{.body = head.framing, .end_follows = head.end_follows};
   if (head.framing.kind == http::Framing::Kind::none) {
     // A bodiless answer may tell the length that the body would have; 204 and 1xx may not (RFC 9110
     // §8.6).
@@ -70,6 +70,7 @@ void Exchange::relay_final(http::ResponseHead& head) {
   keep_ = client_keeps(head.keep_alive) && framing.body.kind != http::Framing::Kind::until_close;
   framing.keep_alive = keep_;
   response_framing_ = framing.body;
+  end_follows_ = framing.end_follows || framing.body.kind == http::Framing::Kind::chunked;
   response_event(ResponseEvent::head);
   http::HeadWriter writer = client_.start_head(head.status, head.reason);
   filter::write_response_fields(writer, head, facts_, snapshot().forwarding,
@@ -154,11 +155,7 @@ void Exchange::on_response_end(const http::FieldList* trailers) {
   if (trailers != nullptr) note_grpc_status(*trailers);
   bool was_tunnel = response_ == ResponseState::tunneling;
   response_event(ResponseEvent::end);
-  bool sent = true;
-  if (was_tunnel || response_framing_.kind == http::Framing::Kind::chunked) {
-    sent = client_.send_end(trailers);
-  }
-  if (!sent) {
+  if ((was_tunnel || end_follows_) && !client_.send_end(trailers)) {
     end_with(Origin::self, Stage::response_body, Cause::no_resources);
     cut();
   }

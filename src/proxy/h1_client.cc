@@ -104,6 +104,7 @@ bool H1Client::send_end(const http::FieldList* trailers) {
     stream_.finish_sending();
     return true;
   }
+  if (!chunked_response_) return true;
   if (trailers == nullptr || trailers->empty()) {
     return stream_.send_view(first_chunk_ ? "0\r\n\r\n" : "\r\n0\r\n\r\n", exchange_->arena());
   }

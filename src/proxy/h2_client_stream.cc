@@ -122,12 +122,12 @@ http::HeadWriter H2ClientStream::start_head(std::uint16_t status, std::string_vi
 
 bool H2ClientStream::send_head(http::HeadWriter& head, const ResponseFraming& framing) {
   using Kind = http::Framing::Kind;
-  const bool empty =
-      !framing.upgrade && (framing.body.kind == Kind::none ||
-                           (framing.body.kind == Kind::length && framing.body.length == 0));
+  const bool empty = !framing.upgrade && !framing.end_follows &&
+                     (framing.body.kind == Kind::none ||
+                      (framing.body.kind == Kind::length && framing.body.length == 0));
   if (framing.body.kind == Kind::length) {
     head.field("content-length", framing.body.length);
-    length_known_ = true;
+    length_known_ = !framing.end_follows;
     body_left_ = framing.body.length;
   } else if (framing.tell_length) {
     head.field("content-length", framing.length);

@@ -80,7 +80,7 @@ class H2ClientStream final : public ClientSession,
   net::SliceQueue input_;
   net::SliceQueue output_;  // of the body, without frames
   http::FieldList* trailers_ = nullptr;
-  std::uint64_t body_left_ = 0;  // of a response whose length is known
+  std::uint64_t body_left_ = 0;  // of a response that ends with its last byte
   std::uint64_t bytes_framed_ = 0;
   std::uint64_t framed_at_ = 0;  // position of the output behind its last frame
   std::uint16_t status_ = 0;

@@ -112,6 +112,39 @@ class Messages(h2_upstream.UpstreamTest):
         for request in server.requests:
             self.assertEqual((request.body, request.trailers), (b'abc', [('x-sum', '7')]))
 
+    def test_trailers_behind_a_known_length(self) -> None:
+        def answer(connection: Connection, request: Request) -> None:
+            body = bytes(int(request.get(':path')[1:]))
+            connection.head(request, ('content-length', str(len(body))))
+            if body:
+                connection.body(request, body)
+            connection.trailers(request, ('x-sum', '7'))
+
+        ringside, _ = self.start_both(answer)
+        made = self.connect(ringside)
+        for stream, size in ((1, 5), (3, 0), (5, 100_000)):
+            made.ask(stream, h2.request('GET', f'/{size}', TRAILERS))
+            made.open(stream, 1 << 20)
+            made.open(0, 1 << 20)
+            self.assert_answered(made, stream)
+            self.assertEqual(len(made.data(stream)), size)
+            frames = [f for f in made.frames if f.stream == stream and f.kind in (h2.HEADERS, h2.DATA)]
+            self.assertEqual([f.kind for f in (frames[0], frames[-1])], [h2.HEADERS] * 2)
+            self.assertGreater(len(frames), 1, 'a head, and trailers')
+            self.assertEqual([bool(f.flags & h2.END_STREAM) for f in frames], [False] * (len(frames) - 1) + [True])
+        # HTTP/1.1 has no place for them there.
+        with client.Client(ringside.port) as peer:
+            for size in (5, 0, 100_000, 5):
+                message = peer.get(f'/{size}').read_response()
+                self.assertEqual((message.get('content-length'), len(message.body)), (str(size), size))
+
+    def test_a_length_without_trailers_takes_no_frame_more(self) -> None:
+        ringside, _ = self.start_both()
+        made = self.connect(ringside)
+        made.ask(1, h2.request())
+        self.assert_answered(made)
+        self.assertEqual([(f.payload, f.flags & h2.END_STREAM) for f in made.of(h2.DATA, 1)], [(b'ok', h2.END_STREAM)])
+
     def test_a_length_is_told_and_kept(self) -> None:
         ringside, server = self.start_both()
         message = client.request(ringside.port, method='POST', body=b'12345')

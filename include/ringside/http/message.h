@@ -154,6 +154,9 @@ struct ResponseHead {
   std::string_view reason;
   bool keep_alive = true;  // the server would reuse the connection
   bool upgrade = false;
+  // Trailers may follow the body though its length is told, so its last byte is not the end
+  // (HTTP/2).
+  bool end_follows = false;
   Framing framing;
   FieldList fields;
   bool interim() const { return status >= 100 && status < 200 && status != 101; }

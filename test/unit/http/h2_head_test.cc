@@ -230,6 +230,35 @@ TEST_F(H2Head, MalformedRequestsAreRefused) {
   }
 }
 
+TEST(H2ResponseHead, SaysWhetherItsEndIsToCome) {
+  struct Case {
+    Fields more;
+    Method asked;
+    bool end_stream;
+    bool follows;
+  };
+  const Case cases[] = {
+      {{{"content-length", "5"}}, Method::get, false, true},
+      {{{"content-length", "0"}}, Method::post, false, true},
+      {{{"content-length", "0"}}, Method::get, true, false},
+      {{{"content-length", "5"}}, Method::head, false, false},
+      {{}, Method::get, false, false},  // it is chunked, which says so itself
+      {{}, Method::get, true, false},
+  };
+  for (const Case& c : cases) {
+    base::ChunkPool pool;
+    base::Arena arena(pool);
+    const HeadLimits limits;
+    H2HeadReader reader(arena, limits, Section::response);
+    reader.field(":status", "200");
+    for (const auto& [name, value] : c.more)
+      reader.field(name, value);
+    ResponseHead head;
+    ASSERT_TRUE(reader.finish_response(head, c.asked, c.end_stream)) << reader.fault().reason;
+    EXPECT_EQ(head.end_follows, c.follows);
+  }
+}
+
 TEST_F(H2Head, LimitsHaveStatusesOfTheirOwn) {
   limits = {.line_bytes_max = 10, .head_bytes_max = 300, .fields_max = 2};
   EXPECT_TRUE(read(with(get, {{"a", "1"}, {"b", "2"}})));
