@@ -299,6 +299,8 @@ class Servers:
         for number in range(200):
             self.assert_echoes(channel)
             self.assert_talks(sender, call, b'number %d' % number)
+        for _ in range(200):  # while nothing comes from ringside but a PING
+            self.control.note('a', 'a while later')
         self.control.note('a', 'release')
         self.assertEqual(held.result(), b'released')
         sender.end()
