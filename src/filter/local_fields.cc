@@ -12,7 +12,8 @@ namespace {
 constexpr std::string_view content_names[] = {
     "cache-control",    "cdn-cache-control", "content-disposition", "content-encoding",
     "content-language", "content-location",  "content-type",        "etag",
-    "expires",          "last-modified",     "surrogate-control"};
+    "expires",          "grpc-message",      "grpc-status",         "last-modified",
+    "surrogate-control"};
 
 bool is_of_content(std::string_view name) {
   return std::any_of(std::begin(content_names), std::end(content_names),

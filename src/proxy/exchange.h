@@ -52,7 +52,9 @@ struct LocalAnswer {
   const config::Respond* configured = nullptr;  // of a `respond` route
   std::string_view extra_name;                  // empty: no field beside the usual ones
   std::string_view extra_value;
-  bool refusal = false;  // in the place of what the client asked for
+  bool refusal = false;          // in the place of what the client asked for
+  std::string_view grpc_status;  // of a refusal as gRPC has it; empty: it is none
+  std::string_view grpc_message;
 };
 
 // Owner: the client's session, in the worker's slab; it lives from the first byte of a request
@@ -141,6 +143,7 @@ class Exchange final : private upstream::ResponseHandler,
   void redirect(const config::Redirect& to);
   void refuse(std::uint16_t status, std::string_view text, EndReason why);
   void send_local(const LocalAnswer& answer);
+  void refuse_call(const LocalAnswer& answer);
   http::HeadWriter start_local(const LocalAnswer& answer);
   void discard_request();
 

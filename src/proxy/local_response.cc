@@ -7,6 +7,7 @@
 #include "ringside/filter/local_fields.h"
 
 #include "exchange.h"
+#include "grpc_answer.h"
 
 namespace ringside::proxy {
 
@@ -138,6 +139,11 @@ http::HeadWriter Exchange::start_local(const LocalAnswer& answer) {
     for (const auto& [name, value] : answer.configured->headers)
       fields.field(name, value);
   }
+  if (!answer.grpc_status.empty()) {
+    fields.field("Content-Type", "application/grpc");
+    fields.field("grpc-status", answer.grpc_status);
+    fields.field("grpc-message", answer.grpc_message);
+  }
   if (!answer.body.empty() && !sets(answer, "content-type"))
     fields.field("Content-Type", "text/plain; charset=utf-8");
   if (has_hsts() && !sets(answer, filter::hsts_name)) {
@@ -150,7 +156,22 @@ http::HeadWriter Exchange::start_local(const LocalAnswer& answer) {
   return writer;
 }
 
+// To a call of gRPC, whose clients know no other status than its own.
+void Exchange::refuse_call(const LocalAnswer& answer) {
+  const std::string_view line = answer.body.substr(0, answer.body.find('\n'));
+  const std::string_view message = grpc_message(line, arena_);
+  if (message.data() == nullptr) return cut();
+  grpc_status_ = grpc_status_of(answer.status);
+  send_local({.extra_name = answer.extra_name,
+              .extra_value = answer.extra_value,
+              .refusal = true,
+              .grpc_status = grpc_status_,
+              .grpc_message = message});
+}
+
 void Exchange::send_local(const LocalAnswer& answer) {
+  const bool call = !answer.grpc_status.empty();
+  if (answer.refusal && !call && head_ != nullptr && is_grpc(*head_)) return refuse_call(answer);
   const std::uint16_t status = answer.status;
   const std::string_view body = answer.body;
   status_ = status;
@@ -159,10 +180,11 @@ void Exchange::send_local(const LocalAnswer& answer) {
   if (context_.draining) keep_ = false;
   response_event(ResponseEvent::head);
   http::HeadWriter writer = start_local(answer);
-  bool none = bodiless(status) || (head_ != nullptr && head_->method == http::Method::head);
+  // It has no length either: a head that is the trailers.
+  bool none = call || bodiless(status) || (head_ != nullptr && head_->method == http::Method::head);
   ResponseFraming framing{.keep_alive = keep_};
   if (none) {
-    framing.tell_length = !bodiless(status);
+    framing.tell_length = !call && !bodiless(status);
     framing.length = body.size();
   } else {
     framing.body = {.kind = http::Framing::Kind::length, .length = body.size()};

@@ -7,7 +7,7 @@ import queue
 from typing import Iterator
 
 from support import certificates, h2_upstream
-from support.grpc_server import Channel, Control, Server, grpc
+from support.grpc_server import SERVICE, Channel, Control, Server, grpc
 from support.limits import limit
 from support.upstream import slowdown
 
@@ -37,14 +37,15 @@ class GrpcTest(h2_upstream.UpstreamTest):
 
     tls = False
 
-    def start(self, lines: str = '') -> Channel:
+    def start(self, lines: str = '', **options: str) -> Channel:
         """A server, ringside, and a client's connection to it. `control` has the server's events."""
         self.server = self.start_grpc()
         self.control = self.closing(Control(self.server))
         shared = certificates.shared()
         trust = {'tls': f'certificates = [{{ {shared.server.toml()} }}]',
                  'upstream_tls': f'ca = "{shared.authority.ca}"'} if self.tls else {}
-        self.ringside = self.start_before(self.server, lines=lines, listen='["127.0.0.1:0"]\nprotocols = ["h2"]', **trust)
+        self.ringside = self.start_before(self.server, lines=lines, listen='["127.0.0.1:0"]\nprotocols = ["h2"]', **trust,
+                                          **options)
         return self.connect_grpc()
 
     def start_grpc(self, port: int = 0) -> Server:
@@ -75,6 +76,15 @@ class GrpcTest(h2_upstream.UpstreamTest):
         with self.assertRaises(grpc.RpcError) as caught:
             wait()
         return caught.exception
+
+    def tls_lines(self) -> str:
+        """What follows the keys of the listener."""
+        return f'tls = "main"\n[tls.main]\ncertificates = [{{ {certificates.shared().server.toml()} }}]' if self.tls else ''
+
+    def assert_refused(self, status: str, end: str) -> None:
+        """By the first record: an answer of ringside itself."""
+        record = self.ringside.access_records(1)[0]
+        self.assertEqual((record['status'], record['grpc_status'], record['end']), (200, status, end))
 
     def statuses(self, count: int) -> list[str | None]:
         return [record.get('grpc_status') for record in self.ringside.access_records(count)]
@@ -242,10 +252,73 @@ class Ends:
     def test_a_server_that_does_not_answer_in_time(self) -> None:
         channel = self.start('response_header_timeout = "200ms"')
         error = self.error_of(lambda: channel.method('unary_unary_hold')(b'', metadata=[('x-key', 'a')]))
-        self.assertEqual(error.code(), grpc.StatusCode.UNAVAILABLE)
+        self.assertEqual((error.code(), error.details()),
+                         (grpc.StatusCode.DEADLINE_EXCEEDED, 'The server did not answer in time.'))
         self.control.wait('a', 'cancelled')
-        self.assertEqual([record['status'] for record in self.ringside.access_records(1)], [504])
+        self.assert_refused('4', 'upstream/wait_response/timed_out')
         self.assert_echoes(channel)
+
+    def test_a_call_that_nobody_takes(self) -> None:
+        self.ringside = self.start_ringside('''
+[server]
+rings = 1
+[log]
+access = { format = "json", file = "@DIR@/access.log" }
+[listen.web]
+address = "127.0.0.1:0"
+protocols = ["h2"]
+%s
+[upstream.gone]
+servers = ["unix:@DIR@/none.sock"]
+protocol = "h2"
+[[site]]
+hosts = ["*"]
+[[site.route]]
+path = "/SERVICE/unary_unary_gone"
+upstream = "gone"
+response_headers = { set = { content-type = "text/html", grpc-status = "0", x-a = "b" } }
+[[site.route]]
+path = "/SERVICE/unary_unary_get"
+methods = ["GET"]
+upstream = "gone"
+'''.replace('SERVICE', SERVICE) % self.tls_lines())
+        channel = self.connect_grpc()
+        Code = grpc.StatusCode
+        wanted = {'gone': (Code.UNAVAILABLE, 'The server cannot be reached.', '14', 'upstream/connect/refused'),
+                  'get': (Code.UNIMPLEMENTED, 'The method is not allowed here.', '12', 'client/route/not_allowed'),
+                  'none': (Code.UNIMPLEMENTED, 'Nothing is served here.', '12', 'client/route/not_found')}
+        for method, (code, details, _, _) in wanted.items():
+            error = self.error_of(lambda m=method: channel.method(f'unary_unary_{m}')(b'', timeout=SECONDS))
+            self.assertEqual((error.code(), error.details()), (code, details))
+            self.assertEqual(('x-a', 'b') in error.trailing_metadata(), method == 'gone')
+        records = self.ringside.access_records(3)
+        self.assertEqual([(record['grpc_status'], record['end']) for record in records],
+                         [(status, end) for _, _, status, end in wanted.values()])
+        self.assertEqual([record['status'] for record in records], [200] * 3)
+
+    def test_messages_beyond_the_limit(self) -> None:
+        channel = self.start(limits='body_size = "4KiB"')
+        error = self.error_of(lambda: channel.method('unary_unary_hold')(bytes(8192), timeout=SECONDS))
+        self.assertEqual((error.code(), error.details()),
+                         (grpc.StatusCode.RESOURCE_EXHAUSTED, "The request's body is too large."))
+        self.assert_refused('8', 'client/send_request/too_large')
+        self.assert_echoes(channel)
+
+    def test_a_queue_that_is_full(self) -> None:
+        channel = self.start('max_connections = 1\nmax_streams = 1\nqueue = 1\nqueue_timeout = "60s"')
+        sender, call = self.talk(channel)
+        self.assert_talks(sender, call, b'before')
+        waits = channel.method('unary_unary_echo').future(b'waits', timeout=SECONDS)
+        # Which of the two has the place in the queue is not ours to say; the other is refused at once.
+        other = channel.method('unary_unary_echo').future(b'waits', timeout=SECONDS)
+        self.assert_refused('14', 'ringside/queue/limit')
+        sender.end()
+        self.assertEqual(list(call), [])
+        answers = [each.exception() for each in (waits, other)]
+        self.assertEqual(sorted(error is None for error in answers), [False, True])
+        for error in filter(None, answers):
+            self.assertEqual((error.code(), error.details()),
+                             (grpc.StatusCode.UNAVAILABLE, 'No server is free to answer.'))
 
 
 class Servers:

@@ -36,7 +36,7 @@ struct AccessRecord {
   std::string_view user_agent;
   std::string_view referer;
   std::string_view mover;  // what moved most of the bodies (net::Mover); empty: none was relayed
-  std::string_view grpc_status;  // as the server sent it; empty: it is no gRPC, or sent none
+  std::string_view grpc_status;  // as the client was told; empty: it is no gRPC, or none was sent
   std::string_view tls_version;  // with the client: "TLSv1.3"; empty: clear text
   std::string_view tls_cipher;
   std::string_view tls_client;  // subject of its certificate; empty: it showed none
