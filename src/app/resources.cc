@@ -95,6 +95,26 @@ void advise(Plan& plan, const config::Snapshot& snapshot, const Limits& limits) 
   }
 }
 
+// A stream cannot move to another ring, so a ring without a connection waits until another's has
+// ended behind its last stream.
+void advise_of_places(Plan& plan, const config::Snapshot& snapshot) {
+  using enum config::UpstreamProtocol;
+  for (const config::Upstream& upstream : snapshot.upstreams) {
+    for (const config::UpstreamServer& server : upstream.servers) {
+      const bool shared = server.protocol == h2 || (server.protocol == automatic && server.tls);
+      const std::uint32_t places = server.connections_max;
+      if (!shared || places == 0 || places >= plan.rings) continue;
+      plan.advice.push_back(
+          "[upstream." + upstream.name + "] max_connections = " + std::to_string(places) + " for " +
+          server.endpoint.text + " is less than the " + std::to_string(plan.rings) +
+          " rings, which share no HTTP/2 connection: behind one long request or "
+          "stream all others can end as 503; allow as many connections as rings, "
+          "or set server.rings = " +
+          std::to_string(places));
+    }
+  }
+}
+
 }  // namespace
 
 Limits current_limits() {
@@ -132,6 +152,7 @@ Plan make_plan(const config::Snapshot& snapshot, const Limits& limits, unsigned 
     plan.descriptors = std::min(plan.descriptors, limits.descriptors);
   plan.locked_bytes = plan.rings * locked_bytes_of_ring(snapshot.server, snapshot.limits);
   advise(plan, snapshot, limits);
+  advise_of_places(plan, snapshot);
   return plan;
 }
 

@@ -274,6 +274,27 @@ class Connections(h2_upstream.UpstreamTest):
             self.assertEqual(client.request(ringside.port).status, 200)
         self.assertEqual(sum(not connection.ended for connection in server.connections), 1)
 
+    def test_a_long_request_keeps_the_only_place(self) -> None:
+        held: list[tuple[Connection, Request]] = []
+
+        def answer(connection: Connection, request: Request) -> None:
+            held.append((connection, request)) if request.get(':path') == '/long' else connection.answer(request)
+
+        ringside, server = self.start_both(answer, lines='max_connections = 1\nqueue_timeout = "300ms"', server='rings = 2')
+        self.assertTrue(ringside.wait_for_log(r'warn limits \[upstream.app\] max_connections = 1 '))
+        made = self.connect(ringside)
+        self.ask(made, path='/long')
+        self.assertTrue(upstream.wait_until(lambda: held))
+        # Its ring serves others beside it, until one comes to the other ring and asks for the place.
+        statuses = (client.request(ringside.port).status for _ in range(100))
+        self.assertIn(503, statuses)
+        self.assertEqual([client.request(ringside.port).status for _ in range(8)], [503] * 8)
+        self.assertEqual(ringside.access_records(9)[-1]['end'], 'ringside/queue/timed_out')
+        held[0][0].answer(held[0][1])
+        self.assert_answered(made)
+        self.assertTrue(server.wait_for(lambda s: s.connections[0].ended))
+        self.assertTrue(upstream.wait_until(lambda: client.request(ringside.port).status == 200))
+
     def test_idle_ones_are_closed_in_order(self) -> None:
         ringside, server = self.start_both(lines='idle_timeout = "50ms"')
         self.assertEqual(client.request(ringside.port).status, 200)

@@ -75,6 +75,28 @@ TEST(MakePlan, AdvisesWhenLockedMemoryIsTooSmall) {
   EXPECT_NE(plan.advice[0].find("RLIMIT_MEMLOCK is 64 KiB"), std::string::npos);
 }
 
+TEST(MakePlan, AdvisesWhenRingsHaveToWaitForEachOthersConnections) {
+  auto snapshot = snapshot_with(100);
+  snapshot.upstreams.resize(1);
+  snapshot.upstreams[0].name = "app";
+  config::UpstreamServer& server = snapshot.upstreams[0].servers.emplace_back();
+  server.endpoint.text = "10.0.0.1:80";
+  auto advice = [&](unsigned rings) { return make_plan(snapshot, {}, rings).advice; };
+  server.connections_max = 2;
+  EXPECT_TRUE(advice(3).empty()) << "idle ones are lent";
+  server.protocol = config::UpstreamProtocol::automatic;
+  EXPECT_TRUE(advice(3).empty()) << "without TLS it is HTTP/1.1";
+  server.tls = true;
+  EXPECT_EQ(advice(3).size(), 1U);
+  server.protocol = config::UpstreamProtocol::h2;
+  ASSERT_EQ(advice(3).size(), 1U);
+  EXPECT_EQ(advice(3)[0].find("[upstream.app] max_connections = 2 for 10.0.0.1:80"), 0U);
+  EXPECT_NE(advice(3)[0].find("server.rings = 2"), std::string::npos);
+  EXPECT_TRUE(advice(2).empty());
+  server.connections_max = 0;
+  EXPECT_TRUE(advice(3).empty());
+}
+
 TEST(MakePlan, CountsRegisteredBuffersOnlyWhenThereAreSome) {
   auto snapshot = snapshot_with(100);
   const std::uint64_t without = make_plan(snapshot, {}, 1).locked_bytes;
