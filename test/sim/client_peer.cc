@@ -59,7 +59,9 @@ bool ClientPeer::prepare() {
     return false;
   }
   attach(std::exchange(dial->stream, nullptr),
-         secure_ ? std::make_unique<TlsPeer>(core_, TlsEnd::Role::client) : nullptr);
+         secure_ ? std::make_unique<TlsPeer>(core_, TlsEnd::Role::client, false,
+                                             early_ ? &*early_ : nullptr)
+                 : nullptr);
   send_more();
   return true;
 }
@@ -68,6 +70,8 @@ void ClientPeer::send_more() {
   while (sending_ < ids_.size() && !must_close_) {
     const bool idle = sending_ == answering_;
     if (!idle && (!course(sending_).script.pipelined || holding_ != none)) return;
+    // It was told to wait until then.
+    if (course(sending_).too_early != 0 && early()) return;
     if (sending_ != 0 && course(sending_ - 1).script.last_on_connection()) return;
     send_request(sending_++);
   }
@@ -76,6 +80,7 @@ void ClientPeer::send_more() {
 void ClientPeer::send_request(std::size_t at) {
   const Script& script = course(at).script;
   const std::uint64_t begin = bytes_queued();
+  const bool early_before = early_ && (early() || at != answering_);
   if (at == answering_) reader_.begin(script.ask == Ask::head);
   send(script.request_head());
   if (script.expect) {
@@ -93,6 +98,9 @@ void ClientPeer::send_request(std::size_t at) {
     finish();
   }
   sent_.push_back({begin, bytes_queued()});
+  course(at).asked({.early = early_ ? early_->state : nullptr,
+                    .end = bytes_queued(),
+                    .maybe_early = early_before});
   if (script.conduct == Conduct::abort_sending) stop_sending_at(begin + script.abort_after);
   if (script.stalls) {
     stop_sending_at(begin + script.request_head().size() + script.request_body().size() / 2);
@@ -109,7 +117,7 @@ void ClientPeer::send_request(std::size_t at) {
 void ClientPeer::send_rest() {
   const std::size_t at = std::exchange(holding_, none);
   send(std::exchange(held_body_, {}));
-  sent_[at].end = bytes_queued();
+  sent_[at].end = course(at).sent.end = bytes_queued();
   if (course(at).script.conduct == Conduct::half_close) finish();
   send_more();
   wake_after(0);
@@ -215,6 +223,7 @@ void ClientPeer::message_over(Course& c) {
   expect_over();
   // Who refuses a head that never became whole does not know that it was to be a HEAD.
   ignoring_ = status == 408 && c.script.ask == Ask::head;
+  if (status == 425) return ask_again(c);
   exchange_over(c, true);
 }
 
@@ -231,6 +240,17 @@ void ClientPeer::tunnel_data(std::string_view data) {
 void ClientPeer::exchange_over(Course& c, bool complete) {
   c.complete = complete;
   referee_.ended(c);
+  next_answer(c);
+}
+
+// As a request of its own, once the handshake is over (RFC 8470 §5.2).
+void ClientPeer::ask_again(Course& c) {
+  referee_.too_early(c);
+  ids_.insert(ids_.begin() + static_cast<std::ptrdiff_t>(sending_), c.script.id);
+  next_answer(c);
+}
+
+void ClientPeer::next_answer(const Course& c) {
   ++answering_;
   received_ = 0;
   if (!waiting_for_answer() && (must_close_ || answering_ == ids_.size())) {

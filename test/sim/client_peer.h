@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,8 @@ class ClientPeer final : public PeerConnection {
   using Over = std::function<void(std::vector<std::uint32_t> rest)>;
   ClientPeer(Core& core, Referee& referee, const net::Address& to, std::vector<std::uint32_t> ids,
              Over over, bool secure = false);
+  // Over TLS: it sends early data. Before start().
+  void offer_early(Random random) { early_ = {random, std::make_shared<EarlyData>()}; }
   void start();
 
  private:
@@ -31,6 +34,7 @@ class ClientPeer final : public PeerConnection {
   void on_end() override;
   void on_error(int error) override;
   void on_sent() override;
+  void on_confirmed() override { send_more(); }
 
   Course& course(std::size_t at) { return *referee_.find(ids_[at]); }
   bool waiting_for_answer() const { return answering_ < sending_; }
@@ -44,6 +48,8 @@ class ClientPeer final : public PeerConnection {
   void message_over(Course& course);
   void tunnel_data(std::string_view data);
   void exchange_over(Course& course, bool complete);
+  void ask_again(Course& course);
+  void next_answer(const Course& course);
   void check_impatience();
   void leave();
   void connection_over(bool reset);
@@ -70,6 +76,7 @@ class ClientPeer final : public PeerConnection {
   std::uint64_t active_ns_ = 0;
   std::uint64_t harm_before_ = 0;
   bool secure_;
+  std::optional<TlsPeer::Early> early_;
   std::uint64_t dialled_ns_ = 0;
   static constexpr std::size_t none = ~std::size_t{0};
 };

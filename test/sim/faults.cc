@@ -62,6 +62,12 @@ constexpr std::array<std::string_view, fault_count> names = {
     "tls_no_close_notify",
     "tls_bytes_after_close",
     "tls_no_memory",
+    "early_refused",
+    "early_part",
+    "early_late",
+    "early_claimed",
+    "too_early",
+    "early_never",
 };
 static_assert(!names.back().empty());
 
@@ -83,14 +89,16 @@ Fault fault_named(std::string_view name) {
   return Fault::count;
 }
 
-void Faults::draw(bool tls) {
+void Faults::draw(bool tls, bool early) {
   if (random_.one_in(16)) return;  // a calm day
   const bool harm = may_harm(random_);
   const std::uint64_t appetite = random_.between(1, 4);
   for (std::size_t i = 0; i < index(first_tls_fault); ++i)
     draw(static_cast<Fault>(i), random_, appetite, harm);
-  for (std::size_t i = index(first_tls_fault); tls && i < fault_count; ++i)
+  for (std::size_t i = index(first_tls_fault); tls && i < index(first_early_fault); ++i)
     draw(static_cast<Fault>(i), tls_random_, appetite, harm);
+  for (std::size_t i = index(first_early_fault); early && i < fault_count; ++i)
+    draw(static_cast<Fault>(i), early_random_, appetite, harm);
 }
 
 void Faults::draw(Fault fault, Random& random, std::uint64_t appetite, bool harm) {
@@ -103,7 +111,8 @@ void Faults::draw(Fault fault, Random& random, std::uint64_t appetite, bool harm
 
 bool Faults::hit(Fault fault) {
   const std::uint32_t one_in = one_in_[index(fault)];
-  if (one_in == 0 || !random_.one_in(one_in)) return false;
+  Random& random = fault >= first_early_fault ? early_random_ : random_;
+  if (one_in == 0 || !random.one_in(one_in)) return false;
   count(fault);
   return true;
 }

@@ -72,16 +72,26 @@ enum class Fault : std::uint8_t {
   tls_no_close_notify,
   tls_bytes_after_close,
   tls_no_memory,
+  // Of early data; shape and time.
+  early_refused,  // by ringside: as one that was taken before
+  early_part,     // no more than the beginning of what there is comes early
+  early_late,     // the end of the handshake
+  early_claimed,  // by the client, of a request: it says so itself
+  too_early,      // says a server
+  // Of early data; taken away.
+  early_never,  // the end of the handshake
   count,
 };
 inline constexpr std::size_t fault_count = static_cast<std::size_t>(Fault::count);
 inline constexpr Fault first_tls_fault = Fault::tls_small_records;
+inline constexpr Fault first_early_fault = Fault::early_refused;
 
 std::string_view to_string(Fault fault);
 // `count` when there is none of that name.
 Fault fault_named(std::string_view name);
 // Whether an exchange that met it may end in an error.
 constexpr bool harmful(Fault fault) {
+  if (fault >= first_early_fault) return fault >= Fault::early_never;
   if (fault >= first_tls_fault) return fault >= Fault::tls_kernel_key_update;
   return fault >= Fault::lost_buffers && fault != Fault::realtime_jump;
 }
@@ -91,10 +101,12 @@ using FaultCounts = std::array<std::uint64_t, fault_count>;
 // All faults are off at first.
 class Faults {
  public:
-  explicit Faults(std::uint64_t seed) : random_(seed), tls_random_(seed ^ 0x746c73) {}
+  explicit Faults(std::uint64_t seed)
+      : random_(seed), tls_random_(seed ^ 0x746c73), early_random_(seed ^ 0x6561726c79) {}
 
-  // Draws which faults are on and how rare each is; those of TLS only where somebody speaks it.
-  void draw(bool tls);
+  // Draws which faults are on and how rare each is; those of TLS only where somebody speaks it,
+  // those of early data only where somebody sends it.
+  void draw(bool tls, bool early);
   // Makes one certain, rare or impossible: `one_in` 0 is off, 1 always.
   void set(Fault fault, std::uint32_t one_in) { one_in_[index(fault)] = one_in; }
   void all_off() { one_in_.fill(0); }
@@ -115,7 +127,8 @@ class Faults {
   void draw(Fault fault, Random& random, std::uint64_t appetite, bool harm);
 
   Random random_;
-  Random tls_random_;  // so that what the others do stays as it was
+  // So that what the others do stays as it was. With the last, early faults also happen.
+  Random tls_random_, early_random_;
   std::array<std::uint32_t, fault_count> one_in_{};
   FaultCounts counts_{};
   std::uint64_t harm_ = 0;

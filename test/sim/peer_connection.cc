@@ -96,6 +96,7 @@ bool PeerConnection::write_some() {
 // True: there is more to be sent first.
 bool PeerConnection::end_sending() {
   if (closed_ || !finishing_ || finished_ || !drained()) return false;
+  if (tls_ != nullptr && !tls_->may_finish()) return false;
   if (tls_ != nullptr && !tls_->finished()) {
     tls_->finish();
     return true;
@@ -131,7 +132,19 @@ bool PeerConnection::read_some() {
 
 // ---- with TLS
 
+// Of a client that has sent early data.
+void PeerConnection::end_handshake() {
+  const std::uint64_t at_ns = tls_->confirms_at_ns();
+  if (at_ns > core_.clock.now_ns()) {
+    if (at_ns != never_ns) wake_after(at_ns - core_.clock.now_ns());
+    return;
+  }
+  tls_->confirm();
+  on_confirmed();
+}
+
 bool PeerConnection::write_records() {
+  if (tls_->must_confirm()) end_handshake();
   std::string_view wire = tls_->wire();
   if (wire.empty() && tls_->stalled_until_ns() != 0) {
     wake_after(tls_->stalled_until_ns() - core_.clock.now_ns());
@@ -163,7 +176,7 @@ bool PeerConnection::write_records() {
   const std::size_t plaintext = tls_->left(static_cast<std::size_t>(result));
   sealed_ -= plaintext;
   bytes_sent_ += plaintext;
-  if (tls_->established()) on_sent();
+  if (tls_->established() || tls_->early()) on_sent();
   end_sending();
   return true;
 }

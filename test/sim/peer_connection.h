@@ -31,6 +31,8 @@ class PeerConnection : public Wakeable {
   // came.
   virtual void on_error(int error) = 0;
   virtual void on_sent() = 0;  // more of what was to be sent has left
+  // What is sent from here on is no early data.
+  virtual void on_confirmed() {}
   // Anything else that may be ready; false when there is no stream to serve yet.
   virtual bool prepare() { return true; }
 
@@ -50,6 +52,8 @@ class PeerConnection : public Wakeable {
   void set_pace(const Pace& pace) { pace_ = pace; }
   void wake_after(std::uint64_t delay_ns);
 
+  // What is sent now is early data.
+  bool early() const { return tls_ != nullptr && tls_->early(); }
   bool drained() const {
     return out_at_ == out_.size() && (tls_ == nullptr || (sealed_ == 0 && tls_->drained()));
   }
@@ -70,6 +74,7 @@ class PeerConnection : public Wakeable {
   void lose_sending(int error);
   // With TLS.
   bool write_records();
+  void end_handshake();
   void read_records(std::string_view bytes);
   void records_ended();
   void farewell();

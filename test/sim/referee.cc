@@ -68,6 +68,11 @@ std::string to_string(const Course& c) {
   out += " | upstream: " + std::to_string(c.upstream_heads) + " heads, " +
          std::to_string(c.upstream_body_bytes) + " bytes";
   if (c.upstream_whole) out += ", whole";
+  if (c.too_early != 0) out += ", too early " + std::to_string(c.too_early) + " times";
+  if (c.sent.early != nullptr) {
+    out += ", " + std::to_string(c.sent.early->bytes) + " bytes early";
+    if (c.sent.early->refused) out += ", refused";
+  }
   if (c.status == 101) {
     out += ", tunnel " + std::to_string(c.tunnel_bytes) + " of " +
            std::to_string(c.script.tunnel_down_bytes) + " down, " +
@@ -142,8 +147,45 @@ void Referee::got_body(Course& c, std::string_view piece) {
   c.body_bytes += piece.size();
 }
 
+// What has begun again is judged by how it ends then.
+void Referee::too_early(Course& c) {
+  if (verbose_) note(c, "too early: " + to_string(c));
+  progress();
+  const EarlyData* early = c.sent.early.get();
+  const bool claimed = c.script.claims_early && !c.script.may_be_early() && early != nullptr &&
+                       early->bytes != 0 && !early->refused;
+  if (c.from_upstream ? c.too_early >= c.upstream_too_early : !claimed) {
+    fail(c, "a 425 that nothing explains");
+  }
+  if (std::exchange(tamper_, Tamper::none) != Tamper::ask_again) ++c.too_early;
+  c.status = 0;
+  c.from_upstream = false;
+  c.interims = 0;
+  c.body_bytes = 0;
+  c.upstream_whole = c.upstream_sent_head = false;
+}
+
+void Referee::upstream_head(Course& c, bool says_early) {
+  ++c.upstream_heads;
+  const Script& s = c.script;
+  const EarlyData* early = c.sent.early.get();
+  const bool confirmed = early == nullptr || early->confirmed;
+  const bool taken = early != nullptr && early->bytes != 0 && !early->refused;
+  const bool whole = taken && c.sent.end <= early->bytes;
+  if (!confirmed && !s.may_be_early()) fail(c, "an unsafe request did not wait for the handshake");
+  if ((!confirmed || (whole && s.may_be_early())) && !says_early)
+    fail(c, "an upstream was not told of early data");
+  const bool may_say = taken && c.sent.maybe_early && s.may_be_early();
+  if (says_early && !may_say && !s.claims_early) fail(c, "early data was made up");
+  if (!says_early && s.claims_early) fail(c, "what was early before is not any more");
+  // Who has answered 425 may be asked again by the client alone.
+  if (c.upstream_too_early > c.too_early && core_.faults.harm() == c.harm_before)
+    fail(c, "ringside has asked again after a 425");
+}
+
 void Referee::record(const proxy::AccessRecord& record) {
-  const Tamper how = std::exchange(tamper_, Tamper::none);
+  const Tamper how =
+      tamper_ == Tamper::ask_again ? Tamper::none : std::exchange(tamper_, Tamper::none);
   if (how == Tamper::drop_record) return;
   proxy::AccessRecord changed = record;
   if (how == Tamper::wrong_reason) {
@@ -164,7 +206,7 @@ void Referee::take(const proxy::AccessRecord& record) {
                 record.target.data());
   }
   if (course == nullptr || course->script.ask == Ask::malformed) return;
-  ++course->records;
+  record.status == 425 ? ++course->too_early_records : ++course->records;
   course->record_status = record.status;
   course->record_reused = record.reused;
   course->record_tries = record.tries;
@@ -177,6 +219,13 @@ void Referee::take(const proxy::AccessRecord& record) {
     note(*course, "logged " + std::to_string(record.status) + " " + std::string(end, bytes));
   }
   if (course->records > 1) fail(*course, "more than one log record");
+  if (record.status == 425) take_too_early(*course);
+}
+
+void Referee::take_too_early(Course& c) {
+  const bool refused = c.end.cause == Cause::not_allowed;
+  if (refused ? !c.script.claims_early : c.upstream_too_early == 0)
+    fail(c, "a 425 in the log that nothing explains");
 }
 
 bool Referee::harmed(const Course& course) const {
@@ -214,9 +263,11 @@ bool Referee::may_leave_unread(const Course& c) const {
       local_failure(c.record_status) && c.end.stage == proxy::Stage::send_request;
   // Its end is a record, which may come later than ringside lingers.
   const bool end_is_late = c.secure && c.script.conduct == Conduct::half_close;
+  // Nothing can be announced to it before the end of its handshake, which may come as late.
+  const bool early = c.sent.early != nullptr && c.sent.early->bytes != 0;
   // An HTTP/2 client says that it has read what came, and the drain may have ended its connection.
   const bool acknowledged = c.script.h2 && c.ended_ns >= drain_began_ns_;
-  return followed || met_stale || answered_early || end_is_late || acknowledged ||
+  return followed || met_stale || answered_early || end_is_late || early || acknowledged ||
          c.script.early_answer || c.script.expect || c.script.ask == Ask::malformed;
 }
 
@@ -319,7 +370,7 @@ void Referee::judge_tunnel(const Course& c) {
 void Referee::judge_request(const Course& c) {
   const Script& s = c.script;
   if (!s.safe_method() && c.upstream_heads > 1) fail(c, "an unsafe request was sent twice");
-  if (c.upstream_heads > 2) fail(c, "a request was sent three times");
+  if (c.upstream_heads > 2 + 2 * c.upstream_too_early) fail(c, "a request was sent three times");
   const bool must_have_arrived = c.complete && c.from_upstream && !s.early_answer && !s.expect;
   if (must_have_arrived && !c.upstream_whole) fail(c, "an answer to a request that never arrived");
 }
@@ -329,8 +380,11 @@ void Referee::judge_record(const Course& c) {
   if (c.records > 1) return fail(c, "more than one log record");
   // A head that never became whole tells the log no target.
   const bool nameless = c.status == 408 && c.upstream_heads == 0;
-  const bool owes = (c.status != 0 && !nameless) || c.upstream_heads != 0;
-  if (owes && c.records == 0) return fail(c, "no log record");
+  const bool answered = c.status != 0 && c.status != 425 && !nameless;
+  const unsigned all = c.records + c.too_early_records;
+  if (answered && c.records == 0) return fail(c, "no log record");
+  if (c.upstream_heads != 0 && all == 0) return fail(c, "no log record");
+  if (c.too_early_records < c.too_early) return fail(c, "no log record of a 425");
   if (c.records == 0) return;
   if (c.status != 0 && c.record_status != c.status) return fail(c, "a wrong status in the log");
   if (c.status == 0) return;

@@ -2,13 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ringside/proxy/access_record.h"
 
 #include "core.h"
+#include "early_data.h"
 #include "script.h"
 
 namespace ringside::sim {
@@ -43,6 +46,19 @@ struct Course {
   bool upstream_sent_head = false;
   std::size_t upstream_body_bytes = 0;
   std::size_t upstream_tunnel_bytes = 0;
+
+  // How it was sent last, with HTTP/1.
+  struct Sent {
+    std::shared_ptr<const EarlyData> early;  // of its connection; null: there is none
+    std::uint64_t end = 0;                   // in what that sends
+    bool maybe_early = false;                // or behind what was, and has not been read yet
+  };
+  Sent sent;
+  void asked(Sent how) { sent = std::move(how); }
+  // Answers of 425 (RFC 8470 §5.2), after which the client asks again.
+  unsigned too_early = 0;  // that the client got
+  unsigned upstream_too_early = 0;
+  unsigned too_early_records = 0;
 
   unsigned records = 0;
   std::uint16_t record_status = 0;
@@ -82,13 +98,17 @@ class Referee final : public proxy::AccessSink {
   // What a client got: a final head, and bytes of the body.
   void got_head(Course& course, int status, std::string_view sim_id);
   void got_body(Course& course, std::string_view piece);
+  // All of a 425; the exchange begins again.
+  void too_early(Course& course);
+  // The head of a request came to an upstream, with `Early-Data: 1` or without.
+  void upstream_head(Course& course, bool says_early);
   void note(const Course& course, std::string_view what);
   bool verbose() const { return verbose_; }
 
   void record(const proxy::AccessRecord& record) override;
   std::uint64_t records() const { return records_; }
   // For breaking things on purpose.
-  enum class Tamper : std::uint8_t { none, drop_record, double_record, wrong_reason };
+  enum class Tamper : std::uint8_t { none, drop_record, double_record, wrong_reason, ask_again };
   void tamper(Tamper how) { tamper_ = how; }
 
   // When everything is over.
@@ -96,6 +116,7 @@ class Referee final : public proxy::AccessSink {
 
  private:
   void take(const proxy::AccessRecord& record);
+  void take_too_early(Course& course);
   void judge(const Course& course);
   void judge_complete(const Course& course);
   void judge_incomplete(const Course& course);

@@ -29,6 +29,9 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Sabotage::count)
     "trust-truncation",
     "end-silently",
     "leak-layer",
+    "hide-early-data",
+    "trust-early-data",
+    "ask-again",
 };
 static_assert(!names.back().empty());
 
@@ -66,6 +69,12 @@ void corrupt(std::string& bytes) {
 void drop(std::string& bytes) {
   if (framed_by(bytes, "Content-Length: ") || framed_by(bytes, "Transfer-Encoding: ")) return;
   if (body_of(bytes, "HTTP/1.1 200 Scripted") != std::string::npos) bytes.pop_back();
+}
+
+void hide(std::string& bytes) {
+  constexpr std::string_view field = "Early-Data: 1\r\n";
+  const std::size_t at = bytes.find(field);
+  if (at != std::string::npos && framed_by(bytes, "Via: ")) bytes.erase(at, field.size());
 }
 
 }  // namespace
@@ -106,6 +115,7 @@ Saboteur::~Saboteur() = default;
 void Saboteur::begin(ScriptedTls& tls) {
   tls.trusts_truncation = how_ == Sabotage::trust_truncation;
   tls.ends_silently = how_ == Sabotage::end_silently;
+  tls.trusts_unsafe_early = how_ == Sabotage::trust_early_data;
   if (how_ == Sabotage::leak_layer) ++tls.layers;
   if (!tls.trusts_truncation) return;
   world_.faults().set(Fault::tls_small_records, 1);
@@ -140,6 +150,13 @@ void Saboteur::begin(const std::vector<std::unique_ptr<proxy::Worker>>& workers,
       break;
     case Sabotage::drop_bytes:
       tamper = drop;
+      break;
+    case Sabotage::hide_early_data:
+      tamper = hide;
+      break;
+    case Sabotage::ask_again:
+      world_.faults().set(Fault::too_early, 1);
+      referee_.tamper(Referee::Tamper::ask_again);
       break;
     case Sabotage::early_reuse:
       world_.sim_kernel().ring(0).buffers().hand_out_twice();

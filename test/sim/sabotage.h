@@ -33,6 +33,9 @@ enum class Sabotage : std::uint8_t {
   trust_truncation,  // TLS that ends without close_notify is taken for whole
   end_silently,      // TLS ends without close_notify
   leak_layer,        // a record layer that nobody gives back
+  hide_early_data,   // no upstream is told of it
+  trust_early_data,  // an unsafe request is served from it
+  ask_again,         // ringside repeats a request that was too early
   count,
 };
 
@@ -47,6 +50,8 @@ class Saboteur {
 
   // Once the workers run. `tls`: null where nobody speaks it.
   void begin(const std::vector<std::unique_ptr<proxy::Worker>>& workers, ScriptedTls* tls);
+  // What it breaks is of early data.
+  bool needs_early_data() const { return how_ >= Sabotage::hide_early_data; }
   // What a finished worker is seen to hold.
   proxy::Worker::Holdings holdings(const proxy::Worker& worker) const;
 

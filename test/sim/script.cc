@@ -140,6 +140,7 @@ std::string Script::request_head() const {
   if (expect) out += "Expect: 100-continue\r\n";
   if (ask == Ask::upgrade) out += "Connection: Upgrade\r\nUpgrade: sim\r\n";
   if (client_close) out += "Connection: close\r\n";
+  if (claims_early) out += "Early-Data: 1\r\n";
   return out + "\r\n";
 }
 
@@ -245,6 +246,11 @@ void may_stall(Script& s) {
              s.malformed_kind % 2 == 0;
 }
 
+void may_claim_early(Script& s, Faults& faults) {
+  const bool suits = s.ask <= Ask::post_chunked && !s.h2;
+  s.claims_early = suits && faults.hit(Fault::early_claimed);
+}
+
 std::string to_string(const Script& s) {
   static constexpr const char* asks[] = {"get",          "head",      "post_length",
                                          "post_chunked", "upgrade",   "local",
@@ -274,6 +280,7 @@ std::string to_string(const Script& s) {
   if (s.aborts()) out += ", aborts after " + std::to_string(s.abort_after);
   if (s.pipelined) out += ", pipelined";
   if (s.unix_upstream) out += ", unix";
+  if (s.claims_early) out += ", says that it was early";
   if (s.stalls) out += ", stalls";
   return out;
 }

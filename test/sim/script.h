@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "faults.h"
 #include "random.h"
 
 namespace ringside::sim {
@@ -73,11 +74,14 @@ struct Script {
   std::size_t abort_after = 0;  // bytes sent or read
   bool pipelined = false;       // sent without waiting for the answer before it
   bool unix_upstream = false;
-  bool stalls = false;  // sends half of its body and waits; only where a least rate is set
+  bool claims_early = false;  // says that somebody has had it as early data
+  bool stalls = false;        // sends half of its body and waits; only where a least rate is set
 
   bool has_request_body() const { return ask == Ask::post_length || ask == Ask::post_chunked; }
   bool reaches_upstream() const { return ask <= Ask::upgrade; }
   bool safe_method() const { return !has_request_body(); }
+  // While the handshake is not over.
+  bool may_be_early() const { return safe_method() && ask != Ask::upgrade; }
   bool aborts() const {
     return conduct == Conduct::abort_sending || conduct == Conduct::abort_reading;
   }
@@ -97,6 +101,8 @@ struct Script {
 Script draw_script(Random& random, std::uint32_t id);
 // For a run with a least rate of bodies. Draws nothing, so that all else stays as it was.
 void may_stall(Script& script);
+// For a run with early data.
+void may_claim_early(Script& script, Faults& faults);
 
 std::string to_string(const Script& script);
 

@@ -45,7 +45,10 @@ ScriptedLayer::ScriptedLayer(ScriptedTls& shared, net::SlicePool& slices, TlsEnd
   static constexpr std::size_t sizes[] = {100, 1'400, record_payload_max, record_payload_max};
   record_max_ = shared_.random.pick(sizes);
   ++shared_.layers;
-  if (role == TlsEnd::Role::client) end_.begin();
+  if (role == TlsEnd::Role::client)
+    end_.begin();
+  else if (shared_.early_data)
+    end_.take_early([this] { return !shared_.core.faults.hit(Fault::early_refused); });
 }
 
 ScriptedLayer::~ScriptedLayer() {
@@ -69,40 +72,64 @@ Status ScriptedLayer::status_of(TlsEnd::Event event) const {
   return event == TlsEnd::Event::ended ? Status::ended : Status::need_input;
 }
 
+// Hands plaintext out. False: there is more than room.
+bool ScriptedLayer::give(Opened& out, std::span<char> room) {
+  std::string& plaintext = end_.data();
+  const std::size_t some = std::min(plaintext.size() - given_, room.size() - out.plaintext);
+  std::copy_n(plaintext.data() + given_, some, room.data() + out.plaintext);
+  given_ += some;
+  out.plaintext += some;
+  if (given_ != plaintext.size()) return false;
+  plaintext.clear();
+  given_ = 0;
+  return true;
+}
+
 net::RecordLayer::Opened ScriptedLayer::open(std::string_view bytes, std::span<char> room) {
   Opened out;
   for (;;) {
-    std::string& plaintext = end_.data();
-    const std::size_t some = std::min(plaintext.size() - given_, room.size() - out.plaintext);
-    std::copy_n(plaintext.data() + given_, some, room.data() + out.plaintext);
-    given_ += some;
-    out.plaintext += some;
-    if (given_ != plaintext.size()) {
+    if (!give(out, room)) {
       out.status = Status::more;
       return out;
     }
-    plaintext.clear();
-    given_ = 0;
     std::size_t taken = 0;
     const TlsEnd::Event event = end_.hear(bytes.substr(out.consumed), &taken);
     out.consumed += taken;
     // It had something to say under keys that the kernel has by now.
     if (kernel_sends_ && !end_own().empty()) {
       end_.own().clear();
+      end_.data().clear();
+      moving_ = false;
       out.status = Status::failed;
       return out;
     }
-    out.secured |= event == TlsEnd::Event::secured;
-    data_received_ |= event == TlsEnd::Event::data;
-    if (event == TlsEnd::Event::secured && refused_) {
-      out.status = Status::failed;
-      return out;
-    }
-    if (event == TlsEnd::Event::secured || event == TlsEnd::Event::data) continue;
-    if (event == TlsEnd::Event::ended || event == TlsEnd::Event::failed) moving_ = false;
-    out.status = status_of(event);
-    return out;
+    if (happened(event, out)) return out;
   }
+}
+
+// True: that is all for now. What came early is given out in a call of its own, and so is the end
+// of its handshake, as tls::Engine does it.
+bool ScriptedLayer::happened(TlsEnd::Event event, Opened& out) {
+  using Event = TlsEnd::Event;
+  data_received_ |= event == Event::data;
+  if (event == Event::data) {
+    if (end_.early() && !std::exchange(early_told_, true)) out.secured = true;
+    if (early_told_ && shared_.trusts_unsafe_early) trusted_ |= end_.data().contains("POST ");
+    return false;
+  }
+  if (event == Event::early_ended) {
+    out.status = Status::more;
+    return out.plaintext != 0;
+  }
+  if (event == Event::secured) {
+    out.secured |= !early_told_;
+    out.confirmed = early_told_;
+    out.status = refused_ ? Status::failed : Status::more;
+    return refused_ || early_told_;
+  }
+  if (event == Event::ended || event == Event::failed) moving_ = false;
+  out.status = status_of(event);
+  return true;
 }
 
 Status ScriptedLayer::end_of_input() {

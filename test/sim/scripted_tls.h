@@ -23,9 +23,11 @@ struct ScriptedTls {
   Random random;
   std::size_t layers = 0;  // that exist now
   config::KernelTls kernel = config::KernelTls::off;
+  bool early_data = false;  // is taken from clients
   // For breaking things on purpose.
   bool trusts_truncation = false;
   bool ends_silently = false;
+  bool trusts_unsafe_early = false;
 };
 
 class ScriptedLayer final : public tls::Layer {
@@ -40,6 +42,7 @@ class ScriptedLayer final : public tls::Layer {
   void dispose() override { delete this; }
 
   Opened open(std::string_view bytes, std::span<char> room) override;
+  bool early() const override { return end_.early() && !trusted_; }
   Status end_of_input() override;
   Sealed seal(std::span<const std::string_view> pieces, std::span<char> room) override;
   bool can_seal() const override { return end_.can_send() && !kernel_sends_; }
@@ -63,6 +66,8 @@ class ScriptedLayer final : public tls::Layer {
 
  private:
   void stay();
+  bool give(Opened& out, std::span<char> room);
+  bool happened(TlsEnd::Event event, Opened& out);
   bool install(net::SysPort& sys, int fd, bool tx);
   const std::string& end_own() const { return const_cast<TlsEnd&>(end_).own(); }
   Status status_of(TlsEnd::Event event) const;
@@ -74,6 +79,8 @@ class ScriptedLayer final : public tls::Layer {
   tls::ControlParser parser_{tls::Version::tls13};
   tls::ControlReceive control_;
   tls::AlertMessage closing_;
+  bool early_told_ = false;
+  bool trusted_ = false;  // by mistake
   bool data_received_ = false;
   bool kernel_sends_ = false;
   bool kernel_opens_ = false;

@@ -173,6 +173,11 @@ void set_http2(Settings& settings, std::uint64_t seed) {
   settings.streams_max = random.pick(streams);
 }
 
+void set_early_data(Settings& settings, std::uint64_t seed) {
+  Random random(seed ^ 0x6561'726c'79);
+  settings.early_data = settings.tls && random.coin();
+}
+
 std::string to_string(const Settings& s) {
   std::string out = std::to_string(s.rings) + " rings of " + std::to_string(s.ring_entries) + ", " +
                     std::to_string(s.buffers) + " buffers of " + std::to_string(s.buffer_bytes) +
@@ -192,6 +197,7 @@ std::string to_string(const Settings& s) {
   if (s.body_rate_min != 0) out += ", a least rate";
   if (s.http2) out += ", HTTP/2 with " + std::to_string(s.streams_max) + " streams";
   if (s.tls) out += ", TLS, secure servers " + std::to_string(s.secure_servers);
+  if (s.early_data) out += ", early data";
   if (s.kernel_tls == config::KernelTls::automatic) out += ", kernel TLS";
   if (s.kernel_tls == config::KernelTls::require) out += ", kernel TLS or nothing";
   if (s.end_early) out += ", ends early";
@@ -225,6 +231,7 @@ config::SnapshotRef make_snapshot(const Settings& settings, unsigned variant) {
   out->listens = {listen(settings, "web", v4_port, v6_port, web_socket)};
   if (settings.tls) {
     out->tls.push_back({.name = "sim", .certificates = {}, .client_ca = {}});
+    out->tls.back().early_data = settings.early_data;
     out->listens.push_back(listen(settings, "web-tls", v4_tls_port, v6_tls_port, web_tls_socket));
     out->listens.back().tls = 0;
   }

@@ -35,6 +35,7 @@ struct Settings {
   config::KernelTls kernel_tls = config::KernelTls::off;
   bool http2 = false;  // some clients speak it
   std::uint32_t streams_max = 128;
+  bool early_data = false;  // is taken from clients, and some send it
 };
 
 Settings draw_settings(Random& random);
@@ -44,6 +45,8 @@ void set_body_rate(Settings& settings, std::uint64_t seed);
 void set_tls(Settings& settings, std::uint64_t seed);
 // Two seeds in three have HTTP/2, with half of their clients' connections.
 void set_http2(Settings& settings, std::uint64_t seed);
+// One seed in two that has TLS.
+void set_early_data(Settings& settings, std::uint64_t seed);
 std::string to_string(const Settings& settings);
 // Makes everything scarce: requests may be refused.
 void make_scarce(Settings& settings, Random& random);

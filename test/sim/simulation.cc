@@ -29,6 +29,7 @@ void Simulation::Log::log(base::LogLevel, std::string_view event, std::string_vi
 Simulation::Simulation(const SimulationOptions& options)
     : options_(options),
       random_(options.seed),
+      early_random_(options.seed ^ 0x6561'726c'7932),
       settings_(draw_settings(random_)),
       world_(random_.next(), settings_.abilities),
       referee_(world_.core(), options.verbose),
@@ -45,12 +46,15 @@ SimulationResult Simulation::run() {
   set_body_rate(settings_, options_.seed);
   if (!options_.clear) set_tls(settings_, options_.seed);
   if (!options_.http1) set_http2(settings_, options_.seed);
+  if (!options_.confirmed) set_early_data(settings_, options_.seed);
+  if (saboteur_.needs_early_data()) settings_.tls = settings_.early_data = true;
   if (settings_.tls) {
     tls_ = std::make_unique<ScriptedTls>(world_.core());
     tls_->kernel = settings_.kernel_tls;
+    tls_->early_data = settings_.early_data;
   }
   // A broken invariant must not hide behind a fault that would excuse it.
-  if (options_.sabotage == Sabotage::none) faults.draw(settings_.tls);
+  if (options_.sabotage == Sabotage::none) faults.draw(settings_.tls, settings_.early_data);
   // The kernel does not go on under new keys.
   const bool kernel = settings_.kernel_tls != config::KernelTls::off;
   faults.set(kernel ? Fault::tls_key_update : Fault::tls_kernel_key_update, 0);
@@ -139,6 +143,7 @@ void Simulation::write_scripts() {
     Script script = draw_script(random_, id);
     if (h2) make_h2(script);
     if (settings_.body_rate_min != 0) may_stall(script);
+    if (settings_.early_data) may_claim_early(script, world_.faults());
     referee_.add(script);
     ids.push_back(id);
     const bool last = id + 1 == options_.exchanges;
@@ -174,6 +179,8 @@ void Simulation::start_client(std::vector<std::uint32_t> ids, std::uint64_t dela
   } else {
     auto peer =
         std::make_unique<ClientPeer>(world_.core(), referee_, to, std::move(ids), over, secure);
+    if (secure && settings_.early_data && !early_random_.one_in(3))
+      peer->offer_early(early_random_.fork());
     start(*peer, delay_ns);
     clients_.push_back(std::move(peer));
   }

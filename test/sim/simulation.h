@@ -32,6 +32,7 @@ struct SimulationOptions {
   std::vector<Fault> without;  // faults that stay off, to find out which one matters
   bool clear = false;          // nobody speaks TLS
   bool http1 = false;          // nobody speaks HTTP/2
+  bool confirmed = false;      // nobody sends early data
 };
 
 struct SimulationResult {
@@ -89,6 +90,7 @@ class Simulation {
 
   SimulationOptions options_;
   Random random_;
+  Random early_random_;
   Settings settings_;
   SimWorld world_;
   Referee referee_;

@@ -15,6 +15,8 @@ std::uint64_t secret_of(TlsEnd::Role sender, bool handshake) {
   return (sender == TlsEnd::Role::client ? 0x1000U : 0x2000U) + (handshake ? 0x40U : 0U);
 }
 
+constexpr RecordKeys keys_of_early_data{.secret = 0x1020, .sequence = 0};
+
 TlsEnd::Role other(TlsEnd::Role role) {
   return role == TlsEnd::Role::client ? TlsEnd::Role::server : TlsEnd::Role::client;
 }
@@ -50,19 +52,43 @@ void TlsEnd::begin() {
   add(flight, client_hello, random_.between(40, 300));
   // An extension of its own would be other bytes for those that do not want it.
   if (h2_) flight.back() = 'h';
+  if (early_offered_) flight.back() = 'e';
   send_flight(flight);
+  if (!early_offered_) return;
+  early_ = true;
+  handshake_ = std::exchange(tx_, keys_of_early_data);
+}
+
+void TlsEnd::confirm() {
+  must_confirm_ = false;
+  std::string flight;
+  add(flight, end_of_early_data, 0);
+  send_flight(flight);
+  tx_ = handshake_;
+  finish();
+  state_ = State::established;
+}
+
+// A client's last flight.
+void TlsEnd::finish() {
+  std::string flight;
+  add(flight, finished, 32);
+  send_flight(flight);
+  tx_ = {.secret = secret_of(role_, false)};
 }
 
 void TlsEnd::secure() {
-  state_ = State::established;
   rx_ = {.secret = secret_of(other(role_), false)};
+  must_confirm_ = role_ == Role::client && early_;
+  if (must_confirm_) return;
+  state_ = State::established;
   if (role_ == Role::client) return;
   for (std::uint64_t tickets = random_.below(tickets_max + 1); tickets != 0; --tickets)
     say_ticket();
 }
 
 void TlsEnd::say_close() {
-  if (!can_send()) return;
+  if (!established() || close_said_) return;
   append_record(own_, RecordType::alert, std::string("\x01\x00", 2), tx_);
   close_said_ = true;
 }
@@ -97,6 +123,10 @@ TlsEnd::Event TlsEnd::hear(std::string_view bytes, std::size_t* taken) {
   while (*taken < bytes.size()) {
     *taken += reader_.feed(bytes.substr(*taken));
     if (!reader_.whole()) return Event::none;
+    if (passes_over()) {
+      reader_.drop();
+      continue;
+    }
     std::optional<RecordReader::Record> record = reader_.take(rx_);
     const Event event = record ? take_record(std::move(*record)) : fail(bad_record);
     if (event != Event::none) return event;
@@ -104,14 +134,26 @@ TlsEnd::Event TlsEnd::hear(std::string_view bytes, std::size_t* taken) {
   return Event::none;
 }
 
+// Early data that was not taken: nobody has the keys.
+bool TlsEnd::passes_over() const {
+  return role_ == Role::server && early_offered_ && !early_taken_ && !established() &&
+         reader_.type() == RecordType::data;
+}
+
+bool TlsEnd::hears_data() const {
+  return established() || early_keys_ || must_confirm_;
+}
+
 TlsEnd::Event TlsEnd::take_record(RecordReader::Record record) {
   if (record.type == RecordType::handshake) return take_messages(record.payload);
   // A message that has begun must be whole before anything else comes (RFC 8446 §5.1).
   if (!messages_.empty()) return fail(unexpected_message);
   if (record.type == RecordType::alert) return take_alert(record.payload);
-  if (!established()) return fail(unexpected_message);
+  if (!hears_data()) return fail(unexpected_message);
   data_ = std::move(record.payload);
-  return data_.empty() ? Event::none : Event::data;
+  if (data_.empty()) return Event::none;
+  early_ |= early_keys_;
+  return Event::data;
 }
 
 TlsEnd::Event TlsEnd::take_alert(std::string_view payload) {
@@ -140,15 +182,14 @@ TlsEnd::Event TlsEnd::take_messages(std::string_view payload) {
     if (event == Event::failed) return event;
     if (event != Event::none) out = event;
     // The last under its key.
-    const bool last = message == key_update || message == finished;
+    const bool last = message == key_update || message == finished || message == end_of_early_data;
     if (last && !messages_.empty()) return fail(unexpected_message);
   }
   return out;
 }
 
 TlsEnd::Event TlsEnd::take_message(Message message, std::string_view body) {
-  if (message == client_hello && !body.empty()) h2_ = body.back() == 'h';
-  if (!established()) return shake_hands(message);
+  if (!established()) return shake_hands(message, body);
   if (message == ticket && role_ == Role::client) return Event::none;
   if (message != key_update || body.size() != 1) return fail(unexpected_message);
   rx_.update();
@@ -156,32 +197,47 @@ TlsEnd::Event TlsEnd::take_message(Message message, std::string_view body) {
   return Event::none;
 }
 
-TlsEnd::Event TlsEnd::shake_hands(Message message) {
+TlsEnd::Event TlsEnd::shake_hands(Message message, std::string_view body) {
   const bool certificates = role_ == Role::client && expected_ == finished;
   if (certificates && message == certificate) return Event::none;
-  if (message != expected_) return fail(unexpected_message);
-  std::string flight;
+  if (message == end_of_early_data && early_keys_) return hear_end_of_early_data();
+  if (message != expected_ || early_keys_) return fail(unexpected_message);
+  if (message == client_hello) return hear_hello(body);
   if (message == server_hello) {
     expected_ = finished;
+    if (!early_offered_ || body.ends_with('e')) return Event::none;
+    early_ = false;
+    early_refused_ = true;
+    tx_ = handshake_;
     return Event::none;
   }
-  if (message == client_hello) {
-    expected_ = finished;
-    add(flight, server_hello, random_.between(40, 100));
-    for (std::uint64_t more = random_.between(1, 2); more != 0; --more)
-      add(flight, certificate, random_.between(100, 900));
-    add(flight, finished, 32);
-    send_flight(flight);
-    tx_ = {.secret = secret_of(role_, false)};
-    return Event::none;
-  }
-  if (role_ == Role::client) {
-    add(flight, finished, 32);
-    send_flight(flight);
-    tx_ = {.secret = secret_of(role_, false)};
-  }
+  if (role_ == Role::client && !early_) finish();
   secure();
   return Event::secured;
+}
+
+TlsEnd::Event TlsEnd::hear_hello(std::string_view body) {
+  expected_ = finished;
+  h2_ = body.ends_with('h');
+  early_offered_ = body.ends_with('e');
+  early_taken_ = early_offered_ && takes_early_ && takes_early_();
+  std::string flight;
+  add(flight, server_hello, random_.between(40, 100));
+  if (early_taken_) flight.back() = 'e';
+  for (std::uint64_t more = random_.between(1, 2); more != 0; --more)
+    add(flight, certificate, random_.between(100, 900));
+  add(flight, finished, 32);
+  send_flight(flight);
+  tx_ = {.secret = secret_of(role_, false)};
+  early_keys_ = early_taken_;
+  if (early_keys_) handshake_ = std::exchange(rx_, keys_of_early_data);
+  return Event::none;
+}
+
+TlsEnd::Event TlsEnd::hear_end_of_early_data() {
+  early_keys_ = false;
+  rx_ = handshake_;
+  return Event::early_ended;
 }
 
 }  // namespace ringside::sim

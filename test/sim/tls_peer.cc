@@ -9,11 +9,21 @@ namespace {
 constexpr std::uint64_t handshake_bytes_min = 90;
 constexpr std::uint64_t small_bytes_max = 60;
 constexpr unsigned small_records_max = 6;
+// What tickets allow (early_data_max).
+constexpr std::size_t early_bytes_max = 16'384;
+// Shorter than ringside lingers.
+constexpr std::uint64_t late_ns_max = 400 * millisecond_ns;
 }  // namespace
 
-TlsPeer::TlsPeer(Core& core, TlsEnd::Role role, bool h2)
+TlsPeer::TlsPeer(Core& core, TlsEnd::Role role, bool h2, const Early* early)
     : core_(core), random_(core.random.fork()), end_(role, random_.fork(), h2) {
   draw_handshake();
+  if (early != nullptr) {
+    early_data_ = early->state;
+    early_random_ = early->random;
+    draw_early();
+    end_.offer_early();
+  }
   if (role == TlsEnd::Role::client) end_.begin();
 }
 
@@ -26,6 +36,42 @@ void TlsPeer::draw_handshake() {
   if (faults.hit(Fault::tls_handshake_garbage)) garble_at_ = somewhere();
   small_records_ = faults.hit(Fault::tls_small_records);
   cut_by_reset_ = random_.coin();
+}
+
+void TlsPeer::draw_early() {
+  Faults& faults = core_.faults;
+  early_left_ = early_bytes_max;
+  if (faults.hit(Fault::early_part)) early_left_ = early_random_.below(200);
+  const bool late = faults.hit(Fault::early_late);
+  const bool not_at_all = faults.hit(Fault::early_never);
+  if (late) confirms_at_ns_ = early_random_.below(late_ns_max);
+  if (not_at_all) confirms_at_ns_ = early_random_.coin() ? never_ns : 90 * second_ns;
+}
+
+TlsPeer::Event TlsPeer::hear(std::string_view bytes, std::size_t* taken) {
+  const Event event = end_.hear(bytes, taken);
+  if (early_data_ != nullptr && event == Event::secured) heard_handshake();
+  return event;
+}
+
+void TlsPeer::heard_handshake() {
+  early_data_->refused = end_.early_refused();
+  early_data_->confirmed = end_.established();
+  if (must_confirm()) {
+    early_sent_.clear();
+    if (confirms_at_ns_ != never_ns) confirms_at_ns_ += core_.clock.now_ns();
+    return;
+  }
+  for (std::string_view rest = early_sent_; !rest.empty();) {
+    const std::string_view piece = rest.substr(0, record_payload_max);
+    append_record(end_.own(), RecordType::data, piece, end_.sending());
+    rest.remove_prefix(piece.size());
+  }
+}
+
+void TlsPeer::confirm() {
+  end_.confirm();
+  early_data_->confirmed = true;
 }
 
 // What the end has to say is next, or what takes its place.
@@ -41,8 +87,8 @@ void TlsPeer::fetch() {
     alert_at_ = never;
     cut_ = true;
   }
-  if (garble_at_ >= passed_ + wire_.size()) return;
-  garble(static_cast<std::size_t>(garble_at_ - passed_));
+  if (garble_at_ >= passed_ + wire_.size() || wire_.empty()) return;
+  garble(static_cast<std::size_t>(garble_at_ - std::min(garble_at_, passed_)));
   garble_at_ = never;
 }
 
@@ -103,7 +149,7 @@ void TlsPeer::say_more() {
 // Between two records of data.
 void TlsPeer::misbehave() {
   Faults& faults = core_.faults;
-  if (messages_left_ != 0) say_more();
+  if (messages_left_ != 0 && !end_.early()) say_more();
   const bool alert = faults.hit(Fault::tls_alert);
   if (alert) end_.say_alert(TlsEnd::internal_error);
   // The FIN alone, as somebody in between could send it.
@@ -118,7 +164,8 @@ std::size_t TlsPeer::seal(std::string_view plaintext) {
   for (unsigned records = small_records_ ? small_records_max : 1; records != 0; --records) {
     const std::size_t most =
         small_records_ ? random_.between(1, small_bytes_max) : record_payload_max;
-    const std::string_view piece = plaintext.substr(taken, most);
+    const std::size_t allowed = end_.early() ? std::min(most, early_left_) : most;
+    const std::string_view piece = plaintext.substr(taken, allowed);
     if (piece.empty()) break;
     misbehave();
     wire_ += end_.own();
@@ -126,6 +173,7 @@ std::size_t TlsPeer::seal(std::string_view plaintext) {
     if (cut_) break;
     const std::size_t from = wire_.size();
     append_record(wire_, RecordType::data, piece, end_.sending());
+    if (end_.early()) note_early(piece);
     taken += piece.size();
     sealed_.push_back({.end = passed_ + wire_.size() - at_, .plaintext = piece.size()});
     if (core_.faults.hit(Fault::tls_garbage)) garble(from + random_.below(wire_.size() - from));
@@ -133,9 +181,15 @@ std::size_t TlsPeer::seal(std::string_view plaintext) {
   return taken;
 }
 
+void TlsPeer::note_early(std::string_view plaintext) {
+  early_left_ -= plaintext.size();
+  early_data_->bytes += plaintext.size();
+  if (!end_.must_confirm()) early_sent_ += plaintext;
+}
+
 void TlsPeer::finish() {
   finish_said_ = true;
-  if (!ready()) return;
+  if (!ready() || end_.early()) return;
   if (core_.faults.hit(Fault::tls_no_close_notify)) return;
   end_.say_close();
   if (!core_.faults.hit(Fault::tls_bytes_after_close)) return;

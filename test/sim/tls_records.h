@@ -45,6 +45,9 @@ class RecordReader {
   };
   // When it is whole. Nothing: it is not what the peer made.
   std::optional<Record> take(RecordKeys& keys);
+  // Likewise, for what cannot be opened and is to be passed over.
+  RecordType type() const { return static_cast<RecordType>(bytes_[0]); }
+  void drop() { bytes_.clear(); }
 
  private:
   std::size_t payload_bytes() const;

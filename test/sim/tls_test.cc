@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -159,6 +160,88 @@ TEST_F(SimTlsEnds, data_before_the_handshake_are_refused) {
   EXPECT_EQ(at_server.last, Event::failed);
   EXPECT_EQ(at_client.last, Event::failed) << "it is told why";
   EXPECT_EQ(client.peer_alert(), TlsEnd::bad_record);
+}
+
+// A server that takes early data answers it before the client has ended its handshake.
+TEST_F(SimTlsEnds, early_data_are_heard_before_the_end_of_the_handshake) {
+  server.take_early([] { return true; });
+  client.offer_early();
+  client.begin();
+  EXPECT_TRUE(client.early());
+  say(client, "early");
+  talk();
+  EXPECT_EQ(at_server.data, "early");
+  EXPECT_TRUE(server.early() && server.can_send());
+  server.say_close();
+  say(server, "answer");
+  talk();
+  EXPECT_EQ(at_client.data, "answer");
+  EXPECT_FALSE(client.ended()) << "the end cannot be announced yet";
+  say(client, " more");
+  client.confirm();
+  say(client, " late");
+  talk();
+  EXPECT_EQ(at_server.data, "early more late");
+  EXPECT_TRUE(client.established() && server.established());
+  EXPECT_FALSE(client.early() || server.early());
+}
+
+TEST_F(SimTlsEnds, early_data_that_are_not_taken_are_passed_over) {
+  for (const bool offered : {false, true}) {
+    TlsEnd one(TlsEnd::Role::client, Random(1)), two(TlsEnd::Role::server, Random(2));
+    Heard at_one, at_two;
+    if (offered) two.take_early([] { return false; });
+    one.offer_early();
+    one.begin();
+    say(one, "early");
+    while (!one.own().empty() || !two.own().empty()) {
+      hear(two, std::exchange(one.own(), {}), 7, at_two);
+      hear(one, std::exchange(two.own(), {}), 7, at_one);
+    }
+    EXPECT_TRUE(one.early_refused() && !one.must_confirm());
+    EXPECT_TRUE(one.established() && two.established());
+    say(one, "again");
+    hear(two, one.own(), 7, at_two);
+    EXPECT_EQ(at_two.data, "again");
+  }
+}
+
+// Behind the end of early data comes the client's Finished, and nothing else.
+TEST_F(SimTlsEnds, early_data_behind_their_end_are_refused) {
+  server.take_early([] { return true; });
+  client.offer_early();
+  client.begin();
+  RecordKeys early = client.sending();
+  say(client, "early");
+  talk();
+  ++early.sequence;
+  std::string behind;
+  client.confirm();
+  append_record(behind, RecordType::data, "behind", early);
+  hear(server, client.own().substr(0, record_overhead + 4) + behind, 100, at_server);
+  EXPECT_EQ(at_server.data, "early");
+  EXPECT_TRUE(server.failed());
+}
+
+// What is refused has been sent again by the time that the handshake is over.
+TEST(SimTlsPeer, sends_early_data_again_that_nobody_took) {
+  SimWorld world(3);
+  const TlsPeer::Early early{Random(1), std::make_shared<EarlyData>()};
+  TlsPeer peer(world.core(), TlsEnd::Role::client, false, &early);
+  TlsEnd end(TlsEnd::Role::server, Random(9));
+  Heard out;
+  EXPECT_EQ(peer.seal("early;"), 6U);
+  EXPECT_EQ(early.state->bytes, 6U);
+  for (int turn = 0; turn < 3; ++turn) {
+    const std::string wire(peer.wire());
+    peer.left(wire.size());
+    hear(end, wire, 7, out);
+    const std::string own = std::exchange(end.own(), {});
+    for (std::size_t at = 0, taken = 1; at < own.size() && taken != 0; at += taken)
+      peer.hear(std::string_view(own).substr(at), &taken);
+  }
+  EXPECT_TRUE(early.state->refused && early.state->confirmed);
+  EXPECT_EQ(out.data, "early;");
 }
 
 // What comes of a handshake and of a message of a peer with that fault.

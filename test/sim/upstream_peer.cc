@@ -63,7 +63,10 @@ void UpstreamConnection::head_arrived() {
     return reset();
   }
   Course& c = *course_;
-  ++c.upstream_heads;
+  const bool early = reader_.value_is("early-data", "1");
+  referee_.upstream_head(c, early);
+  too_early_ = early && c.script.may_be_early() && c.upstream_too_early == 0 &&
+               core_.faults.hit(Fault::too_early);
   c.upstream_body_bytes = 0;
   referee_.note(c, "upstream got the head");
   check_head(c);
@@ -109,6 +112,7 @@ void UpstreamConnection::request_over(Course& c) {
 
 void UpstreamConnection::answer(Course& c) {
   const Script& s = c.script;
+  if (too_early_) return refuse(c);
   if (s.answer == Answer::never) return;
   if (s.answer == Answer::die_before_head) return die();
   answering_ = true;
@@ -124,6 +128,17 @@ void UpstreamConnection::answer(Course& c) {
     after_ = After::end;
   }
   if (s.answer == Answer::die_in_body) after_ = After::die;
+  wake_after(0);
+}
+
+// RFC 8470 §5.2.
+void UpstreamConnection::refuse(Course& c) {
+  ++c.upstream_too_early;
+  answering_ = true;
+  c.upstream_sent_head = true;
+  after_ = After::next;
+  send("HTTP/1.1 425 Too Early\r\nX-Sim-Id: " + std::to_string(c.script.id) +
+       "\r\nContent-Length: 0\r\n\r\n");
   wake_after(0);
 }
 

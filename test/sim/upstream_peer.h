@@ -31,6 +31,7 @@ class UpstreamConnection final : public PeerConnection {
   void body_arrived(Course& course);
   void request_over(Course& course);
   void answer(Course& course);
+  void refuse(Course& course);
   void switch_protocols(Course& course);
   void tunnel_data(std::string_view data);
   void answer_sent();
@@ -46,6 +47,7 @@ class UpstreamConnection final : public PeerConnection {
   bool request_whole_ = false;
   bool answering_ = false;  // the answer is queued
   bool answer_out_ = false;
+  bool too_early_ = false;  // to be answered so
   bool tunnel_ = false;
   bool ending_ = false;
   bool peer_ended_ = false;
