@@ -41,17 +41,19 @@ void write_hex(std::uint64_t word, char* out) {
 
 }  // namespace
 
+RequestIds::RequestIds(std::uint64_t seed_a, std::uint64_t seed_b) : state_{seed_a, seed_b} {
+  if ((seed_a | seed_b) == 0) state_[0] = seed_instead_of_none;
+}
+
 std::string_view RequestIds::next(base::Arena& arena) {
   char* const out = arena.allocate_array<char>(hex_digits);
   if (out == nullptr) return {};
-  if ((state_[0] | state_[1]) == 0) state_[0] = seed_instead_of_none;
   write_hex(next_word(state_), out);
   write_hex(next_word(state_), out + hex_digits / 2);
   return {out, hex_digits};
 }
 
 void RequestIds::fill(std::span<std::uint8_t, 16> out) {
-  if ((state_[0] | state_[1]) == 0) state_[0] = seed_instead_of_none;
   for (std::size_t at = 0; at < out.size(); at += sizeof(std::uint64_t)) {
     const std::uint64_t word = next_word(state_);
     std::memcpy(out.data() + at, &word, sizeof word);

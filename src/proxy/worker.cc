@@ -162,7 +162,7 @@ struct Worker::Parts final : ring::MessageHandler {
   static filter::RequestIds make_ids(net::SysPort& sys) {
     std::uint64_t seeds[2];
     sys.random_bytes(seeds, sizeof seeds);
-    return filter::RequestIds(seeds[0] | 1, seeds[1]);  // never all zero
+    return filter::RequestIds(seeds[0], seeds[1]);
   }
 
   void use(RuntimeRef next_runtime) {

@@ -134,7 +134,8 @@ std::string_view expand(const config::Template& text, const RequestFacts& facts,
 // trusted peer's well-formed X-Request-Id (1..128 of [A-Za-z0-9._~+/=-]) is kept instead.
 class RequestIds {
  public:
-  explicit RequestIds(std::uint64_t seed_a, std::uint64_t seed_b) : state_{seed_a, seed_b} {}
+  // Any seeds will do, two zeros too.
+  RequestIds(std::uint64_t seed_a, std::uint64_t seed_b);
   std::string_view next(base::Arena& arena);
   // As random as the ids: different, but no secret.
   void fill(std::span<std::uint8_t, 16> out);
