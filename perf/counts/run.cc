@@ -43,6 +43,7 @@ class Run {
   Counts measure(unsigned warm_rounds, unsigned rounds);
 
  private:
+  Counts count(unsigned warm_rounds, unsigned rounds);
   bool open();
   bool rounds(unsigned count);
   bool round();
@@ -116,9 +117,18 @@ bool Run::end() {
   return true;
 }
 
+// However it went, the worker has to end before it can be taken down.
 Counts Run::measure(unsigned warm_rounds, unsigned rounds_measured) {
-  Counts out;
   if (!open()) return {.error = "the proxy does not start"};
+  Counts out = count(warm_rounds, rounds_measured);
+  if (end()) return out;
+  static_cast<void>(worker_.release());
+  if (out.error.empty()) out.error = "the proxy does not end";
+  return out;
+}
+
+Counts Run::count(unsigned warm_rounds, unsigned rounds_measured) {
+  Counts out;
   if (!rounds(warm_rounds)) return {.error = "a wrong answer, or none, while warming up"};
   const std::uint64_t answers = tally_.answers;
   const ring::RingCounters before = worker_->ring().counters();
@@ -132,7 +142,6 @@ Counts Run::measure(unsigned warm_rounds, unsigned rounds_measured) {
   out.enters = after.enters - before.enters;
   out.submissions = after.submissions - before.submissions;
   out.completions = after.completions - before.completions;
-  if (!end()) out.error = "the proxy does not end";
   return out;
 }
 
