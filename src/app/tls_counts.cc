@@ -28,6 +28,7 @@ std::string line_of(std::string_view name, const TlsCounts::Role& role) {
       {"resumed", role.resumed},
       {"failed", role.failed},
       {"early_data", role.early_data},
+      {"floods", role.floods},
       {"kernel_sends", role.kernel_sends},
       {"kernel_receives", role.kernel_receives},
       {"user_space",
@@ -36,8 +37,8 @@ std::string line_of(std::string_view name, const TlsCounts::Role& role) {
   std::string out(name);
   out += ':';
   for (const auto& [what, count] : all) {
-    // Few have it switched on.
-    if (count == 0 && what == "early_data") continue;
+    // Few have the one switched on, or ever see the other.
+    if (count == 0 && (what == "early_data" || what == "floods")) continue;
     out.append(" ").append(what).append("=").append(std::to_string(count));
   }
   return out + reasons(role);
@@ -50,6 +51,7 @@ void TlsCounts::Role::add(const tls::RoleCounters& counters) {
   add_to(resumed, counters.resumed);
   add_to(failed, counters.failed);
   add_to(early_data, counters.early_data);
+  add_to(floods, counters.floods);
   add_to(kernel_sends, counters.kernel_sends);
   add_to(kernel_receives, counters.kernel_receives);
   for (std::size_t reason = 0; reason < tls::user_space_reasons; ++reason)

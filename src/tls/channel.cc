@@ -112,8 +112,10 @@ net::RecordLayer::Opened Channel::open(std::string_view bytes, std::span<char> r
     note_secured();
     if (refused_) opened.status = Status::failed;
   }
-  if (opened.status == Status::failed && engine_.failure().cause == Failure::Cause::plain_http)
-    clear_text_ = clear_text_answer;
+  if (opened.status != Status::failed) return opened;
+  const Failure::Cause cause = engine_.failure().cause;
+  if (cause == Failure::Cause::plain_http) clear_text_ = clear_text_answer;
+  if (cause == Failure::Cause::too_many_messages) count(counters_->floods);
   return opened;
 }
 
@@ -236,6 +238,9 @@ net::RecordLayer::Control Channel::on_control(net::SysPort& sys, int fd, std::si
       return fail(Failure::Cause::peer_alert);
     case ControlRecord::Kind::key_update:
       return on_key_update(sys, fd, record.reply_requested);
+    case ControlRecord::Kind::too_many:
+      count(counters_->floods);
+      return fail(Failure::Cause::too_many_messages);
     case ControlRecord::Kind::unexpected:
       break;
   }

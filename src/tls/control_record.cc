@@ -49,7 +49,7 @@ ControlRecord ControlParser::read_handshake(std::span<const unsigned char> bytes
       bytes = bytes.subspan(1);
       if (++header_have_ < message_header_bytes) continue;
       body_left_ = header_ & 0xffffffU;
-      if (messages_left_ == 0) return {.kind = Kind::unexpected};
+      if (messages_left_ == 0) return {.kind = Kind::too_many};
       --messages_left_;
     } else {
       if (header_ >> 24 == message_key_update) return read_key_update(bytes);

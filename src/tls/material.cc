@@ -6,6 +6,7 @@
 #include "ringside/tls/channel.h"
 
 #include "openssl.h"
+#include "pem_file.h"
 
 namespace ringside::tls {
 namespace {
@@ -98,6 +99,9 @@ class Loader {
       return {};
     }
     entry.tickets = std::move(*tickets);
+    const std::string file = entry.tickets ? entry.tickets->file() : "";
+    if (!file.empty() && world_readable(file))
+      note(title, {}, {join({file, ": every user of this machine can read the ticket keys"})});
     if (config.early_data && entry.tickets) {
       entry.replays = std::make_shared<ReplayGuard>(now_ms_, !entry.tickets->file().empty());
     }

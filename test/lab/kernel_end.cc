@@ -196,6 +196,7 @@ void KernelEnd::receive_control() {
     case ControlRecord::Kind::key_update:
       end = End::key_update;
       return;
+    case ControlRecord::Kind::too_many:
     case ControlRecord::Kind::unexpected:
       end = End::unexpected;
       return;

@@ -238,6 +238,7 @@ net::RecordLayer::Control ScriptedLayer::on_control(net::SysPort&, int, std::siz
       if (record.reply_requested) break;
       return {.status = Status::unreadable, .data = {}};
     case Kind::alert:
+    case Kind::too_many:
     case Kind::unexpected:
       break;
   }

@@ -26,6 +26,7 @@ struct ControlRecord {
     key_update,  // the peer's next record has another key. Nothing may be received until the kernel
                  // has it (Handoff::renew_rx). `reply_requested`: nor may data be sent before a
                  // KeyUpdateMessage
+    too_many,    // messages: the connection is to be closed
     unexpected,  // whatever else: the connection is to be closed
   };
   Kind kind = Kind::ignored;
@@ -39,7 +40,7 @@ struct ControlRecord {
 // records, and share one (RFC 8446 §5.1). Owner: a stream; thread: its ring's.
 class ControlParser {
  public:
-  // As EngineOptions::messages_max: more messages than that are `unexpected`.
+  // As EngineOptions::messages_max: more messages than that are `too_many`.
   explicit ControlParser(Version version, unsigned messages_max = 64)
       : messages_left_(messages_max), version_(version) {}
 

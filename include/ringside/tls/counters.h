@@ -31,6 +31,7 @@ struct RoleCounters {
   Counter resumed{0};
   Counter failed{0};
   Counter early_data{0};  // connections on which it was taken
+  Counter floods{0};      // connections that were ended for too many KeyUpdates or the like
   // Connections by what came after the handshake.
   Counter kernel_sends{0};
   Counter kernel_receives{0};

@@ -25,6 +25,19 @@ TEST(TlsCounts, AreSummedOverRingsAndNamed) {
             "(cipher=6 ended=1)");
 }
 
+TEST(TlsCounts, WhatIsRareIsNamedWhereItWas) {
+  TlsCounts counts;
+  tls::Counters ring;
+  ring.clients.full = 3;
+  ring.clients.early_data = 2;
+  ring.clients.floods = 1;
+  counts.add(ring);
+  counts.add(ring);
+  EXPECT_TRUE(to_string(counts).starts_with(
+      "clients: full=6 resumed=0 failed=0 early_data=4 floods=2 kernel_sends=0"))
+      << to_string(counts);
+}
+
 TEST(TlsCounts, ServersAreCountedByThemselves) {
   TlsCounts counts;
   tls::Counters ring;

@@ -428,6 +428,21 @@ TEST_F(TlsChannel, AKernelThatTakesNewKeysGetsThem) {
   EXPECT_EQ(sys.option_bytes.at({fd, SOL_TLS, TLS_TX}), tx);
 }
 
+// Each would cost us a call of the kernel.
+TEST_F(TlsChannel, AFloodOfNewKeysFromTheKernelIsTheEnd) {
+  start(true, true);
+  settle();
+  hand_over_server();
+  for (int i = 0; i < 64; ++i)
+    ASSERT_EQ(control(22, key_update).status, Status::need_input) << i;
+  const std::string last = sys.option_bytes.at({fd, SOL_TLS, TLS_RX});
+  EXPECT_EQ(control(22, key_update).status, Status::failed);
+  EXPECT_EQ(sys.option_bytes.at({fd, SOL_TLS, TLS_RX}), last);
+  EXPECT_EQ(server.channel.failure_text(),
+            "the peer sent too many KeyUpdates or requests for renegotiation");
+  EXPECT_EQ(channels.counters().clients.floods, 1U);
+}
+
 // The one record between two keys.
 TEST_F(TlsChannel, AKernelThatTakesNewKeysAnswersWithOne) {
   start(true, true);

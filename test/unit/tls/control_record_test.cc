@@ -103,7 +103,7 @@ TEST(ControlRecord, TooManyMessages) {
   ControlParser parser(Version::tls13, 3);
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(parser.read(handshake, ticket(5)).kind, Kind::ignored);
-  EXPECT_EQ(parser.read(handshake, ticket(5)).kind, Kind::unexpected);
+  EXPECT_EQ(parser.read(handshake, ticket(5)).kind, Kind::too_many);
 }
 
 TEST(ControlReceive, TheTypeIsInTheControlBuffer) {

@@ -2,6 +2,7 @@
 #include "ringside/tls/material.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <string>
 #include <vector>
@@ -66,6 +67,19 @@ TEST_F(TlsMaterial, WithoutTicketsThereAreNoKeys) {
   const LoadedMaterial loaded = load();
   ASSERT_NE(loaded.material, nullptr);
   EXPECT_EQ(loaded.material->entries[0].tickets, nullptr);
+}
+
+TEST_F(TlsMaterial, TicketKeysThatAllCanReadAreWarnedOf) {
+  const std::string file = folder.write("tickets", std::string(80, 'k'));
+  snapshot.tls[1].ticket_keys_file = file;
+  EXPECT_EQ(load().warnings, Texts());
+  ASSERT_EQ(::chmod(file.c_str(), 0644), 0);
+  const LoadedMaterial loaded = load();
+  EXPECT_NE(loaded.material, nullptr);
+  EXPECT_EQ(loaded.warnings,
+            Texts{"[tls.b]: " + file + ": every user of this machine can read the ticket keys"});
+  snapshot.tls[1].tickets = false;
+  EXPECT_EQ(load().warnings, Texts()) << "nobody uses them";
 }
 
 TEST_F(TlsMaterial, EachRingHasContextsOfItsOwn) {
