@@ -62,6 +62,23 @@ constexpr std::array<std::string_view, fault_count> names = {
     "tls_no_close_notify",
     "tls_bytes_after_close",
     "tls_no_memory",
+    "h2_few_streams",
+    "h2_streams_lowered",
+    "h2_small_windows",
+    "h2_windows_changed",
+    "h2_late_windows",
+    "h2_late_settings",
+    "h2_padding",
+    "h2_pauses",
+    "h2_ping",
+    "h2_go_away",
+    "h2_refused",
+    "h2_rest_unwanted",
+    "h2_reset",
+    "h2_cut",
+    "h2_go_away_error",
+    "h2_mistake",
+    "h2_no_settings",
 };
 static_assert(!names.back().empty());
 
@@ -83,14 +100,16 @@ Fault fault_named(std::string_view name) {
   return Fault::count;
 }
 
-void Faults::draw(bool tls) {
+void Faults::draw(bool tls, bool h2_servers) {
   if (random_.one_in(16)) return;  // a calm day
   const bool harm = may_harm(random_);
   const std::uint64_t appetite = random_.between(1, 4);
   for (std::size_t i = 0; i < index(first_tls_fault); ++i)
     draw(static_cast<Fault>(i), random_, appetite, harm);
-  for (std::size_t i = index(first_tls_fault); tls && i < fault_count; ++i)
+  for (std::size_t i = index(first_tls_fault); tls && i < index(first_h2_fault); ++i)
     draw(static_cast<Fault>(i), tls_random_, appetite, harm);
+  for (std::size_t i = index(first_h2_fault); h2_servers && i < fault_count; ++i)
+    draw(static_cast<Fault>(i), h2_random_, appetite, harm);
 }
 
 void Faults::draw(Fault fault, Random& random, std::uint64_t appetite, bool harm) {
@@ -101,9 +120,13 @@ void Faults::draw(Fault fault, Random& random, std::uint64_t appetite, bool harm
   one_in_[index(fault)] = harmful(fault) ? rate * 4 : rate;
 }
 
-bool Faults::hit(Fault fault) {
+bool Faults::plan(Fault fault) {
   const std::uint32_t one_in = one_in_[index(fault)];
-  if (one_in == 0 || !random_.one_in(one_in)) return false;
+  return one_in != 0 && random_.one_in(one_in);
+}
+
+bool Faults::hit(Fault fault) {
+  if (!plan(fault)) return false;
   count(fault);
   return true;
 }

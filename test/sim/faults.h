@@ -72,16 +72,37 @@ enum class Fault : std::uint8_t {
   tls_no_close_notify,
   tls_bytes_after_close,
   tls_no_memory,
+  // Of servers that speak HTTP/2; shape and time. What is handed back is to be sent elsewhere.
+  h2_few_streams,
+  h2_streams_lowered,
+  h2_small_windows,
+  h2_windows_changed,
+  h2_late_windows,
+  h2_late_settings,
+  h2_padding,
+  h2_pauses,
+  h2_ping,
+  h2_go_away,
+  h2_refused,
+  h2_rest_unwanted,
+  // Of them; taken away.
+  h2_reset,
+  h2_cut,
+  h2_go_away_error,
+  h2_mistake,
+  h2_no_settings,
   count,
 };
 inline constexpr std::size_t fault_count = static_cast<std::size_t>(Fault::count);
 inline constexpr Fault first_tls_fault = Fault::tls_small_records;
+inline constexpr Fault first_h2_fault = Fault::h2_few_streams;
 
 std::string_view to_string(Fault fault);
 // `count` when there is none of that name.
 Fault fault_named(std::string_view name);
 // Whether an exchange that met it may end in an error.
 constexpr bool harmful(Fault fault) {
+  if (fault >= first_h2_fault) return fault >= Fault::h2_reset;
   if (fault >= first_tls_fault) return fault >= Fault::tls_kernel_key_update;
   return fault >= Fault::lost_buffers && fault != Fault::realtime_jump;
 }
@@ -91,10 +112,12 @@ using FaultCounts = std::array<std::uint64_t, fault_count>;
 // All faults are off at first.
 class Faults {
  public:
-  explicit Faults(std::uint64_t seed) : random_(seed), tls_random_(seed ^ 0x746c73) {}
+  explicit Faults(std::uint64_t seed)
+      : random_(seed), tls_random_(seed ^ 0x746c73), h2_random_(seed ^ 0x6832'73) {}
 
-  // Draws which faults are on and how rare each is; those of TLS only where somebody speaks it.
-  void draw(bool tls);
+  // Draws which faults are on and how rare each is; those of TLS, and of servers that speak HTTP/2,
+  // only where there are some.
+  void draw(bool tls, bool h2_servers);
   // Makes one certain, rare or impossible: `one_in` 0 is off, 1 always.
   void set(Fault fault, std::uint32_t one_in) { one_in_[index(fault)] = one_in; }
   void all_off() { one_in_.fill(0); }
@@ -102,6 +125,8 @@ class Faults {
   bool enabled(Fault fault) const { return one_in_[index(fault)] != 0; }
   // Whether it happens now; counted when it does.
   bool hit(Fault fault);
+  // Whether it is to happen at some later time, when note() is to be called.
+  bool plan(Fault fault);
   // Counts an occurrence that was decided elsewhere.
   void note(Fault fault) { count(fault); }
 
@@ -116,6 +141,7 @@ class Faults {
 
   Random random_;
   Random tls_random_;  // so that what the others do stays as it was
+  Random h2_random_;   // likewise
   std::array<std::uint32_t, fault_count> one_in_{};
   FaultCounts counts_{};
   std::uint64_t harm_ = 0;

@@ -20,11 +20,6 @@ constexpr std::uint64_t framed_bytes_max = 20'000;
 // A window that is a part of the body takes so many turns.
 constexpr std::size_t turns_of_windows = 40;
 
-std::string_view value_of(const H2FieldList& fields, std::string_view name) {
-  const auto at = std::ranges::find(fields, name, &H2FieldList::value_type::first);
-  return at == fields.end() ? std::string_view() : std::string_view(at->second);
-}
-
 // Instead of one of its streams it cuts the connection.
 bool cuts_connection(const Script& script) {
   return script.aborts() && script.malformed_kind % 2 == 0;
@@ -181,7 +176,7 @@ void H2ClientPeer::on_request_unsent(std::int32_t stream) {
   --open_;
 }
 
-void H2ClientPeer::on_request_whole(std::int32_t stream) {
+void H2ClientPeer::on_message_whole(std::int32_t stream) {
   if (Exchange* exchange = find(stream); exchange != nullptr) exchange->end = bytes_queued();
 }
 

@@ -55,7 +55,7 @@ class H2ClientPeer final : public DiallingPeer, private H2SessionListener {
   void on_go_away(std::uint32_t code) override;
   void on_request_leaves(std::int32_t stream) override;
   void on_request_unsent(std::int32_t stream) override;
-  void on_request_whole(std::int32_t stream) override;
+  void on_message_whole(std::int32_t stream) override;
   Piece on_body_wanted(std::int32_t stream, std::span<char> room) override;
   H2FieldList trailers_of(std::int32_t stream) override;
   void on_violation(const std::string& what) override;

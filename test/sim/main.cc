@@ -22,17 +22,18 @@ using ringside::sim::SimulationResult;
 
 constexpr const char* usage =
     "usage: ringside-sim [--seed N] [--seeds COUNT] [--exchanges M] [--replay FILE]\n"
-    "                    [--break INVARIANT] [--without FAULT]... [--clear] [--http1] [--twice] "
-    "[--verbose]\n"
+    "                    [--break INVARIANT] [--without FAULT]... [--clear] [--http1]\n"
+    "                    [--h2-clients] [--twice] [--verbose]\n"
     "  --seed N        the seed to run, or the first of several (default 1)\n"
     "  --seeds COUNT   runs COUNT seeds, N, N+1, ...\n"
     "  --exchanges M   exchanges a run (default 40)\n"
-    "  --replay FILE   runs the seeds of a file, one \"SEED [EXCHANGES] [clear] [http1]\" a "
-    "line, # for comments\n"
+    "  --replay FILE   runs the seeds of a file, one \"SEED [EXCHANGES] [clear] [http1]\n"
+    "                  [h2-clients]\" a line, # for comments\n"
     "  --break NAME    breaks one invariant on purpose; \"--break list\" names them\n"
     "  --without NAME  keeps one fault off, to find out which one matters\n"
     "  --clear         nobody speaks TLS\n"
     "  --http1         nobody speaks HTTP/2\n"
+    "  --h2-clients    no server speaks HTTP/2\n"
     "  --twice         runs each seed twice and compares\n"
     "  --verbose       says what happens\n"
     "Exit status: 0 all is well, 1 a seed failed, 2 usage.\n";
@@ -55,12 +56,20 @@ void on_death(int signal) {
   std::raise(signal);
 }
 
+std::string left_out(const SimulationOptions& options) {
+  std::string out;
+  if (options.clear) out += " --clear";
+  if (options.http1) out += " --http1";
+  if (options.h2_clients) out += " --h2-clients";
+  return out;
+}
+
 void prepare_epitaph(const SimulationOptions& options) {
   epitaph_bytes = std::snprintf(
       epitaph, sizeof epitaph,
-      "seed %llu died; to see it again: ringside-sim --seed %llu --exchanges %u --verbose%s%s\n",
+      "seed %llu died; to see it again: ringside-sim --seed %llu --exchanges %u --verbose%s\n",
       static_cast<unsigned long long>(options.seed), static_cast<unsigned long long>(options.seed),
-      options.exchanges, options.clear ? " --clear" : "", options.http1 ? " --http1" : "");
+      options.exchanges, left_out(options).c_str());
 }
 
 bool number(const char* text, std::uint64_t* out) {
@@ -87,6 +96,8 @@ int parse(int argc, char** argv, Arguments* out) {
       out->options.clear = true;
     } else if (word == "--http1") {
       out->options.http1 = true;
+    } else if (word == "--h2-clients") {
+      out->options.h2_clients = true;
     } else if (word == "--twice") {
       out->twice = true;
     } else if (word == "--help") {
@@ -159,9 +170,8 @@ void print(const Totals& totals) {
   std::printf("seed %llu failed: %s\n", static_cast<unsigned long long>(options.seed),
               violation.c_str());
   std::printf(
-      "to see it again: ringside-sim --seed %llu --exchanges %u --verbose%s%s%s%s\n",
-      static_cast<unsigned long long>(options.seed), options.exchanges,
-      options.clear ? " --clear" : "", options.http1 ? " --http1" : "",
+      "to see it again: ringside-sim --seed %llu --exchanges %u --verbose%s%s%s\n",
+      static_cast<unsigned long long>(options.seed), options.exchanges, left_out(options).c_str(),
       options.sabotage == Sabotage::none ? "" : " --break ",
       options.sabotage == Sabotage::none ? "" : std::string(to_string(options.sabotage)).c_str());
   std::fflush(stdout);
@@ -195,6 +205,7 @@ int replay(const Arguments& arguments, Totals& totals) {
     const std::string words = line.substr(0, line.find('#'));
     options.clear |= words.find("clear") != std::string::npos;
     options.http1 |= words.find("http1") != std::string::npos;
+    options.h2_clients |= words.find("h2-clients") != std::string::npos;
     run(options, arguments.twice, totals);
   }
   return 0;

@@ -32,6 +32,7 @@ struct SimulationOptions {
   std::vector<Fault> without;  // faults that stay off, to find out which one matters
   bool clear = false;          // nobody speaks TLS
   bool http1 = false;          // nobody speaks HTTP/2
+  bool h2_clients = false;     // or nobody but clients
 };
 
 struct SimulationResult {

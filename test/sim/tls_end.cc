@@ -147,7 +147,8 @@ TlsEnd::Event TlsEnd::take_messages(std::string_view payload) {
 }
 
 TlsEnd::Event TlsEnd::take_message(Message message, std::string_view body) {
-  if (message == client_hello && !body.empty()) h2_ = body.back() == 'h';
+  const bool hello = message == client_hello || message == server_hello;
+  if (hello && !body.empty()) h2_ = h2_ && body.back() == 'h';
   if (!established()) return shake_hands(message);
   if (message == ticket && role_ == Role::client) return Event::none;
   if (message != key_update || body.size() != 1) return fail(unexpected_message);
@@ -168,6 +169,7 @@ TlsEnd::Event TlsEnd::shake_hands(Message message) {
   if (message == client_hello) {
     expected_ = finished;
     add(flight, server_hello, random_.between(40, 100));
+    if (h2_) flight.back() = 'h';
     for (std::uint64_t more = random_.between(1, 2); more != 0; --more)
       add(flight, certificate, random_.between(100, 900));
     add(flight, finished, 32);
