@@ -33,6 +33,9 @@ enum class Sabotage : std::uint8_t {
   trust_truncation,  // TLS that ends without close_notify is taken for whole
   end_silently,      // TLS ends without close_notify
   leak_layer,        // a record layer that nobody gives back
+  allow_streams,     // ringside hears that an HTTP/2 server takes more requests than it does
+  allow_bytes,       // likewise more of their bodies
+  refuse_served,     // likewise that it has not served what it has
   count,
 };
 
