@@ -116,6 +116,7 @@ void H2UpstreamConnection::after(std::uint64_t most_ns, std::function<void()> wh
 
 void H2UpstreamConnection::on_data(std::string_view data) {
   moved();
+  if (finished_) return;
   session_->receive(data);
   if (referee_.failed()) return reset();
   pump();
@@ -413,11 +414,10 @@ void H2UpstreamConnection::on_stream_closed(std::int32_t stream, std::uint32_t c
 
 void H2UpstreamConnection::close_when_idle() {
   core_.clock.after(core_.random.between(0, 30 * millisecond_ns), [this, asked = asked_] {
-    if (closed() || asked_ != asked || !exchanges_.empty()) return;
-    if (!drained()) return close_when_idle();
+    if (closed() || finished_ || asked_ != asked || !exchanges_.empty()) return;
     referee_.idle_closed();
     note("closes, idle");
-    close();
+    end_and_linger();
   });
 }
 
@@ -436,8 +436,13 @@ void H2UpstreamConnection::on_go_away(std::uint32_t code) {
 void H2UpstreamConnection::end_if_over() {
   if (!leaving_ || !exchanges_.empty() || finished_ || closed() || mute_) return;
   if (core_.random.one_in(3)) return;
-  finished_ = true;
   note("has answered all, and ends");
+  end_and_linger();
+}
+
+// So that the end of what it has said is not lost to a reset. What still comes is not looked at.
+void H2UpstreamConnection::end_and_linger() {
+  finished_ = true;
   finish();
   core_.clock.after(linger_ns, [this] { close(); });
 }

@@ -77,6 +77,7 @@ class H2UpstreamConnection final : public PeerConnection, private H2SessionListe
   void err();
   void end_if_over();
   void close_when_idle();
+  void end_and_linger();
 
   Referee& referee_;
   bool secure_;

@@ -272,7 +272,9 @@ bool Referee::may_leave_unread(const Course& c) const {
   const bool end_is_late = c.secure && c.script.conduct == Conduct::half_close;
   // An HTTP/2 client says that it has read what came, and the drain may have ended its connection.
   const bool acknowledged = c.script.h2 && c.ended_ns >= drain_began_ns_;
-  return followed || met_stale || answered_early || end_is_late || acknowledged ||
+  // What it has sent for a tunnel that an HTTP/2 server did not hear of.
+  const bool no_tunnel = answer_of(c) != c.script.answer && c.script.early_tunnel;
+  return no_tunnel || followed || met_stale || answered_early || end_is_late || acknowledged ||
          c.script.early_answer || c.script.expect || c.script.ask == Ask::malformed;
 }
 
