@@ -11,59 +11,28 @@ namespace ringside::sim {
 
 namespace {
 constexpr std::uint64_t continue_wait_ns = second_ns;
-// Longer than any time-out of ringside.
-constexpr std::uint64_t patience_ns = 20 * 60 * second_ns;
 }  // namespace
 
 ClientPeer::ClientPeer(Core& core, Referee& referee, const net::Address& to,
                        std::vector<std::uint32_t> ids, Over over, bool secure)
-    : PeerConnection(core),
-      referee_(referee),
-      to_(to),
-      ids_(std::move(ids)),
-      over_(std::move(over)),
-      secure_(secure) {}
+    : DiallingPeer(core, referee, to, std::move(over), secure), ids_(std::move(ids)) {}
 
-void ClientPeer::start() {
-  dial_ = core_.network.dial(core_.network.ephemeral(to_.family()), to_);
-  dial_->waker = this;
-  active_ns_ = dialled_ns_ = core_.clock.now_ns();
-  harm_before_ = core_.faults.harm();
-  check_impatience();
-  if (dial_->done) wake_after(0);
-}
-
-void ClientPeer::check_impatience() {
-  core_.clock.after(patience_ns, [this] {
-    if (reported_) return;
-    std::uint64_t active = active_ns_;
-    for (std::size_t at = 0; at < sending_; ++at)
-      active = std::max(active, course(at).active_ns);
-    if (core_.clock.now_ns() - active < patience_ns) return check_impatience();
-    if (waiting_for_answer()) {
-      referee_.fail("a client waited for ever: " + to_string(course(answering_)));
-    } else if (must_close_) {
-      referee_.fail("a connection that had to be closed was not");
-    }
-    leave();
-  });
-}
-
-bool ClientPeer::prepare() {
-  if (dial_ == nullptr) return true;
-  if (!dial_->done) return false;
-  auto dial = std::exchange(dial_, nullptr);
-  if (dial->result != 0) {
-    // Nothing was sent: a client would try again.
-    report();
-    return false;
-  }
-  attach(std::exchange(dial->stream, nullptr),
-         secure_ ? std::make_unique<TlsPeer>(core_, TlsEnd::Role::client, false,
-                                             early_ ? &*early_ : nullptr)
-                 : nullptr);
+void ClientPeer::connected(std::shared_ptr<Stream> stream) {
+  attach(std::move(stream), secure_ ? std::make_unique<TlsPeer>(core_, TlsEnd::Role::client, false,
+                                                                early_ ? &*early_ : nullptr)
+                                    : nullptr);
   send_more();
-  return true;
+}
+
+std::uint64_t ClientPeer::upstream_active_ns() {
+  std::uint64_t out = 0;
+  for (std::size_t at = 0; at < sending_; ++at)
+    out = std::max(out, course(at).active_ns);
+  return out;
+}
+
+const Course* ClientPeer::waits_for() {
+  return waiting_for_answer() ? &course(answering_) : nullptr;
 }
 
 void ClientPeer::send_more() {
@@ -139,8 +108,7 @@ void ClientPeer::begun(Course& c, bool first) {
 }
 
 void ClientPeer::on_sent() {
-  active_ns_ = core_.clock.now_ns();
-  referee_.progress();
+  active();
   for (std::size_t at = 0; at < sent_.size(); ++at) {
     Course& c = course(at);
     if (bytes_sent() > sent_[at].begin && !c.begun) begun(c, at == 0);
@@ -156,8 +124,7 @@ void ClientPeer::on_sent() {
 }
 
 void ClientPeer::on_data(std::string_view data) {
-  active_ns_ = core_.clock.now_ns();
-  referee_.progress();
+  active();
   received_ += data.size();
   while (!data.empty() && !closed() && !ignoring_) {
     if (tunnel_) return tunnel_data(data);
@@ -272,7 +239,7 @@ void ClientPeer::next_answer(const Course& c) {
 
 // Goes away, whatever is going on.
 void ClientPeer::leave() {
-  if (reported_) return;
+  if (reported()) return;
   const bool by_reset = sending_ != 0 && course(sending_ - 1).script.abort_with_reset;
   for (std::size_t at = answering_; at < sending_; ++at)
     course(at).client_left = true;
@@ -300,12 +267,12 @@ void ClientPeer::on_error(int error) {
 }
 
 void ClientPeer::connection_over(bool was_reset) {
-  if (reported_) return;
+  if (reported()) return;
   if (!was_reset && waiting_for_answer() && head_seen_) {
     reader_.end_of_stream();
     if (reader_.state() == MessageReader::State::done) message_over(course(answering_));
   }
-  if (reported_) return;
+  if (reported()) return;
   while (waiting_for_answer()) {
     Course& c = course(answering_);
     if (!c.begun) break;
@@ -317,12 +284,8 @@ void ClientPeer::connection_over(bool was_reset) {
   report();
 }
 
-void ClientPeer::report() {
-  if (reported_) return;
-  reported_ = true;
-  close();
-  // Queued, but no byte of them has left: another connection may take them.
-  over_({ids_.begin() + static_cast<std::ptrdiff_t>(answering_), ids_.end()});
+std::vector<std::uint32_t> ClientPeer::rest() const {
+  return {ids_.begin() + static_cast<std::ptrdiff_t>(answering_), ids_.end()};
 }
 
 }  // namespace ringside::sim

@@ -2,34 +2,34 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "dialling_peer.h"
 #include "message_reader.h"
-#include "peer_connection.h"
-#include "referee.h"
 
 namespace ringside::sim {
 
-class ClientPeer final : public PeerConnection {
+class ClientPeer final : public DiallingPeer {
  public:
-  // `over` is called once, from an event, with the exchanges that this connection never began.
-  using Over = std::function<void(std::vector<std::uint32_t> rest)>;
   ClientPeer(Core& core, Referee& referee, const net::Address& to, std::vector<std::uint32_t> ids,
              Over over, bool secure = false);
   // Over TLS: it sends early data. Before start().
   void offer_early(Random random) { early_ = {random, std::make_shared<EarlyData>()}; }
-  void start();
 
  private:
   struct Sent {
     std::uint64_t begin, end;  // offsets in what is sent
   };
 
-  bool prepare() override;
+  void connected(std::shared_ptr<Stream> stream) override;
+  std::vector<std::uint32_t> rest() const override;
+  std::uint64_t upstream_active_ns() override;
+  const Course* waits_for() override;
+  void give_up() override { leave(); }
   void on_data(std::string_view data) override;
   void on_end() override;
   void on_error(int error) override;
@@ -50,16 +50,10 @@ class ClientPeer final : public PeerConnection {
   void exchange_over(Course& course, bool complete);
   void ask_again(Course& course);
   void next_answer(const Course& course);
-  void check_impatience();
   void leave();
   void connection_over(bool reset);
-  void report();
 
-  Referee& referee_;
-  net::Address to_;
   std::vector<std::uint32_t> ids_;
-  Over over_;
-  std::shared_ptr<Dial> dial_;
   MessageReader reader_{MessageReader::Side::response};
   std::vector<Sent> sent_;      // per exchange, once it is queued
   std::size_t sending_ = 0;     // exchanges queued so far
@@ -69,15 +63,9 @@ class ClientPeer final : public PeerConnection {
   bool head_seen_ = false;      // of the message being read
   bool tunnel_ = false;
   bool tunnel_ended_ = false;
-  bool must_close_ = false;
-  bool ignoring_ = false;  // what still comes on this connection
-  bool reported_ = false;
+  bool ignoring_ = false;     // what still comes on this connection
   std::size_t received_ = 0;  // of the present exchange
-  std::uint64_t active_ns_ = 0;
-  std::uint64_t harm_before_ = 0;
-  bool secure_;
   std::optional<TlsPeer::Early> early_;
-  std::uint64_t dialled_ns_ = 0;
   static constexpr std::size_t none = ~std::size_t{0};
 };
 

@@ -68,6 +68,23 @@ constexpr std::array<std::string_view, fault_count> names = {
     "early_claimed",
     "too_early",
     "early_never",
+    "h2_few_streams",
+    "h2_streams_lowered",
+    "h2_small_windows",
+    "h2_windows_changed",
+    "h2_late_windows",
+    "h2_late_settings",
+    "h2_padding",
+    "h2_pauses",
+    "h2_ping",
+    "h2_go_away",
+    "h2_refused",
+    "h2_rest_unwanted",
+    "h2_reset",
+    "h2_cut",
+    "h2_go_away_error",
+    "h2_mistake",
+    "h2_no_settings",
 };
 static_assert(!names.back().empty());
 
@@ -89,7 +106,7 @@ Fault fault_named(std::string_view name) {
   return Fault::count;
 }
 
-void Faults::draw(bool tls, bool early) {
+void Faults::draw(bool tls, bool early, bool h2_servers) {
   if (random_.one_in(16)) return;  // a calm day
   const bool harm = may_harm(random_);
   const std::uint64_t appetite = random_.between(1, 4);
@@ -97,8 +114,10 @@ void Faults::draw(bool tls, bool early) {
     draw(static_cast<Fault>(i), random_, appetite, harm);
   for (std::size_t i = index(first_tls_fault); tls && i < index(first_early_fault); ++i)
     draw(static_cast<Fault>(i), tls_random_, appetite, harm);
-  for (std::size_t i = index(first_early_fault); early && i < fault_count; ++i)
+  for (std::size_t i = index(first_early_fault); early && i < index(first_h2_fault); ++i)
     draw(static_cast<Fault>(i), early_random_, appetite, harm);
+  for (std::size_t i = index(first_h2_fault); h2_servers && i < fault_count; ++i)
+    draw(static_cast<Fault>(i), h2_random_, appetite, harm);
 }
 
 void Faults::draw(Fault fault, Random& random, std::uint64_t appetite, bool harm) {
@@ -109,10 +128,14 @@ void Faults::draw(Fault fault, Random& random, std::uint64_t appetite, bool harm
   one_in_[index(fault)] = harmful(fault) ? rate * 4 : rate;
 }
 
-bool Faults::hit(Fault fault) {
+bool Faults::plan(Fault fault) {
   const std::uint32_t one_in = one_in_[index(fault)];
-  Random& random = fault >= first_early_fault ? early_random_ : random_;
-  if (one_in == 0 || !random.one_in(one_in)) return false;
+  const bool of_early_data = fault >= first_early_fault && fault < first_h2_fault;
+  return one_in != 0 && (of_early_data ? early_random_ : random_).one_in(one_in);
+}
+
+bool Faults::hit(Fault fault) {
+  if (!plan(fault)) return false;
   count(fault);
   return true;
 }

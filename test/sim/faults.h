@@ -80,17 +80,38 @@ enum class Fault : std::uint8_t {
   too_early,      // says a server
   // Of early data; taken away.
   early_never,  // the end of the handshake
+  // Of servers that speak HTTP/2; shape and time. What is handed back is to be sent elsewhere.
+  h2_few_streams,
+  h2_streams_lowered,
+  h2_small_windows,
+  h2_windows_changed,
+  h2_late_windows,
+  h2_late_settings,
+  h2_padding,
+  h2_pauses,
+  h2_ping,
+  h2_go_away,
+  h2_refused,
+  h2_rest_unwanted,
+  // Of them; taken away.
+  h2_reset,
+  h2_cut,
+  h2_go_away_error,
+  h2_mistake,
+  h2_no_settings,
   count,
 };
 inline constexpr std::size_t fault_count = static_cast<std::size_t>(Fault::count);
 inline constexpr Fault first_tls_fault = Fault::tls_small_records;
 inline constexpr Fault first_early_fault = Fault::early_refused;
+inline constexpr Fault first_h2_fault = Fault::h2_few_streams;
 
 std::string_view to_string(Fault fault);
 // `count` when there is none of that name.
 Fault fault_named(std::string_view name);
 // Whether an exchange that met it may end in an error.
 constexpr bool harmful(Fault fault) {
+  if (fault >= first_h2_fault) return fault >= Fault::h2_reset;
   if (fault >= first_early_fault) return fault >= Fault::early_never;
   if (fault >= first_tls_fault) return fault >= Fault::tls_kernel_key_update;
   return fault >= Fault::lost_buffers && fault != Fault::realtime_jump;
@@ -102,11 +123,14 @@ using FaultCounts = std::array<std::uint64_t, fault_count>;
 class Faults {
  public:
   explicit Faults(std::uint64_t seed)
-      : random_(seed), tls_random_(seed ^ 0x746c73), early_random_(seed ^ 0x6561726c79) {}
+      : random_(seed),
+        tls_random_(seed ^ 0x746c73),
+        early_random_(seed ^ 0x6561726c79),
+        h2_random_(seed ^ 0x6832'73) {}
 
-  // Draws which faults are on and how rare each is; those of TLS only where somebody speaks it,
-  // those of early data only where somebody sends it.
-  void draw(bool tls, bool early);
+  // Draws which faults are on and how rare each is; those of TLS, of early data and of servers that
+  // speak HTTP/2 only where there are some.
+  void draw(bool tls, bool early, bool h2_servers);
   // Makes one certain, rare or impossible: `one_in` 0 is off, 1 always.
   void set(Fault fault, std::uint32_t one_in) { one_in_[index(fault)] = one_in; }
   void all_off() { one_in_.fill(0); }
@@ -114,6 +138,8 @@ class Faults {
   bool enabled(Fault fault) const { return one_in_[index(fault)] != 0; }
   // Whether it happens now; counted when it does.
   bool hit(Fault fault);
+  // Whether it is to happen at some later time, when note() is to be called.
+  bool plan(Fault fault);
   // Counts an occurrence that was decided elsewhere.
   void note(Fault fault) { count(fault); }
 
@@ -127,8 +153,8 @@ class Faults {
   void draw(Fault fault, Random& random, std::uint64_t appetite, bool harm);
 
   Random random_;
-  // So that what the others do stays as it was. With the last, early faults also happen.
-  Random tls_random_, early_random_;
+  // So that what the others do stays as it was. With that of early data its faults also happen.
+  Random tls_random_, early_random_, h2_random_;
   std::array<std::uint32_t, fault_count> one_in_{};
   FaultCounts counts_{};
   std::uint64_t harm_ = 0;

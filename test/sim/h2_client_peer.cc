@@ -13,19 +13,12 @@ namespace ringside::sim {
 namespace {
 
 constexpr std::uint64_t continue_wait_ns = second_ns;
-// Longer than any time-out of ringside.
-constexpr std::uint64_t patience_ns = 20 * 60 * second_ns;
 // One head of so long a time ends them all.
 constexpr std::uint64_t slow_ns = 9 * second_ns;
 // What is framed waits here: less, and a reset would not overtake a body.
 constexpr std::uint64_t framed_bytes_max = 20'000;
 // A window that is a part of the body takes so many turns.
 constexpr std::size_t turns_of_windows = 40;
-
-std::string_view value_of(const H2FieldList& fields, std::string_view name) {
-  const auto at = std::ranges::find(fields, name, &H2FieldList::value_type::first);
-  return at == fields.end() ? std::string_view() : std::string_view(at->second);
-}
 
 // Instead of one of its streams it cuts the connection.
 bool cuts_connection(const Script& script) {
@@ -36,7 +29,7 @@ bool cuts_connection(const Script& script) {
 
 H2ClientPeer::H2ClientPeer(Core& core, Referee& referee, const net::Address& to,
                            std::vector<std::uint32_t> ids, Over over, bool secure)
-    : PeerConnection(core), referee_(referee), to_(to), over_(std::move(over)), secure_(secure) {
+    : DiallingPeer(core, referee, to, std::move(over), secure) {
   for (std::uint32_t id : ids)
     exchanges_.push_back({.script = id, .body = {}});
   draw_manners();
@@ -67,48 +60,26 @@ void H2ClientPeer::draw_manners() {
   }
 }
 
-void H2ClientPeer::start() {
-  dial_ = core_.network.dial(core_.network.ephemeral(to_.family()), to_);
-  dial_->waker = this;
-  active_ns_ = dialled_ns_ = core_.clock.now_ns();
-  harm_before_ = core_.faults.harm();
+void H2ClientPeer::connected(std::shared_ptr<Stream> stream) {
   late_before_ = late_completions();
-  check_impatience();
-  if (dial_->done) wake_after(0);
-}
-
-void H2ClientPeer::check_impatience() {
-  core_.clock.after(patience_ns, [this] {
-    if (reported_) return;
-    std::uint64_t active = active_ns_;
-    for (const Exchange& exchange : exchanges_)
-      active = std::max(active, course(exchange).active_ns);
-    if (core_.clock.now_ns() - active < patience_ns) return check_impatience();
-    const auto open = std::ranges::find_if(
-        exchanges_, [](const Exchange& e) { return e.begin != never_sent && !e.over; });
-    if (open != exchanges_.end()) {
-      referee_.fail("a client waited for ever: " + to_string(course(*open)));
-    } else if (must_close_) {
-      referee_.fail("a connection that had to be closed was not");
-    }
-    leave(true);
-  });
-}
-
-bool H2ClientPeer::prepare() {
-  if (dial_ == nullptr) return true;
-  if (!dial_->done) return false;
-  auto dial = std::exchange(dial_, nullptr);
-  if (dial->result != 0) {
-    report();
-    return false;
-  }
-  attach(std::exchange(dial->stream, nullptr),
+  attach(std::move(stream),
          secure_ ? std::make_unique<TlsPeer>(core_, TlsEnd::Role::client, true) : nullptr);
   H2SessionListener& self = *this;
   session_ = std::make_unique<H2Session>(self, windows_, core_.random.fork());
   ask_more();
-  return true;
+}
+
+std::uint64_t H2ClientPeer::upstream_active_ns() {
+  std::uint64_t out = 0;
+  for (const Exchange& exchange : exchanges_)
+    out = std::max(out, course(exchange).active_ns);
+  return out;
+}
+
+const Course* H2ClientPeer::waits_for() {
+  const auto open = std::ranges::find_if(
+      exchanges_, [](const Exchange& e) { return e.begin != never_sent && !e.over; });
+  return open == exchanges_.end() ? nullptr : &course(*open);
 }
 
 void H2ClientPeer::note(std::string_view what) {
@@ -206,7 +177,7 @@ void H2ClientPeer::on_request_unsent(std::int32_t stream) {
   --open_;
 }
 
-void H2ClientPeer::on_request_whole(std::int32_t stream) {
+void H2ClientPeer::on_message_whole(std::int32_t stream) {
   if (Exchange* exchange = find(stream); exchange != nullptr) exchange->end = bytes_queued();
 }
 
@@ -241,8 +212,7 @@ void H2ClientPeer::begun(Exchange& exchange) {
 }
 
 void H2ClientPeer::on_sent() {
-  active_ns_ = core_.clock.now_ns();
-  referee_.progress();
+  active();
   pump();
   bool whole = asked_ == exchanges_.size();
   for (Exchange& exchange : exchanges_) {
@@ -276,8 +246,7 @@ void H2ClientPeer::err() {
 // ---- receiving
 
 void H2ClientPeer::on_data(std::string_view data) {
-  active_ns_ = core_.clock.now_ns();
-  referee_.progress();
+  active();
   session_->receive(data);
   if (referee_.failed()) return leave(true);
   if (leaving_) return leave(cut_by_reset_);
@@ -445,7 +414,7 @@ void H2ClientPeer::say_farewell() {
 
 // Goes away, whatever is going on.
 void H2ClientPeer::leave(bool by_reset) {
-  if (reported_) return;
+  if (reported()) return;
   leave_to_itself();
   if (by_reset)
     reset();
@@ -472,7 +441,7 @@ void H2ClientPeer::on_error(int error) {
 }
 
 void H2ClientPeer::connection_over() {
-  if (reported_) return;
+  if (reported()) return;
   for (Exchange& exchange : exchanges_) {
     if (!exchange.over && course(exchange).begun) {
       exchange.over = true;
@@ -484,15 +453,12 @@ void H2ClientPeer::connection_over() {
   report();
 }
 
-// Queued, but no byte of them has left: another connection may take them.
-void H2ClientPeer::report() {
-  if (std::exchange(reported_, true)) return;
-  close();
-  std::vector<std::uint32_t> rest;
+std::vector<std::uint32_t> H2ClientPeer::rest() const {
+  std::vector<std::uint32_t> out;
   for (const Exchange& exchange : exchanges_) {
-    if (!exchange.over) rest.push_back(exchange.script);
+    if (!exchange.over) out.push_back(exchange.script);
   }
-  over_(std::move(rest));
+  return out;
 }
 
 }  // namespace ringside::sim

@@ -2,26 +2,21 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "dialling_peer.h"
 #include "h2_session.h"
-#include "peer_connection.h"
-#include "referee.h"
 
 namespace ringside::sim {
 
-class H2ClientPeer final : public PeerConnection, private H2SessionListener {
+class H2ClientPeer final : public DiallingPeer, private H2SessionListener {
  public:
-  // `over` is called once, from an event, with the exchanges that this connection never began.
-  using Over = std::function<void(std::vector<std::uint32_t> rest)>;
   H2ClientPeer(Core& core, Referee& referee, const net::Address& to, std::vector<std::uint32_t> ids,
                Over over, bool secure);
-  void start();
 
  private:
   static constexpr std::uint64_t never_sent = ~std::uint64_t{0};
@@ -43,7 +38,11 @@ class H2ClientPeer final : public PeerConnection, private H2SessionListener {
   // What the connection does when all of its exchanges are over.
   enum class Farewell : std::uint8_t { leave, half_close, go_away, idle };
 
-  bool prepare() override;
+  void connected(std::shared_ptr<Stream> stream) override;
+  std::vector<std::uint32_t> rest() const override;
+  std::uint64_t upstream_active_ns() override;
+  const Course* waits_for() override;
+  void give_up() override { leave(true); }
   void on_data(std::string_view data) override;
   void on_end() override;
   void on_error(int error) override;
@@ -56,7 +55,7 @@ class H2ClientPeer final : public PeerConnection, private H2SessionListener {
   void on_go_away(std::uint32_t code) override;
   void on_request_leaves(std::int32_t stream) override;
   void on_request_unsent(std::int32_t stream) override;
-  void on_request_whole(std::int32_t stream) override;
+  void on_message_whole(std::int32_t stream) override;
   Piece on_body_wanted(std::int32_t stream, std::span<char> room) override;
   H2FieldList trailers_of(std::int32_t stream) override;
   void on_violation(const std::string& what) override;
@@ -64,7 +63,7 @@ class H2ClientPeer final : public PeerConnection, private H2SessionListener {
   Course& course(const Exchange& exchange) { return *referee_.find(exchange.script); }
   const Script& script(const Exchange& exchange) { return course(exchange).script; }
   Exchange* find(std::int32_t stream);
-  bool going() const { return !closed() && !reported_; }
+  bool going() const { return !closed() && !reported(); }
   void draw_manners();
   void pump();
   void ask_more();
@@ -85,16 +84,10 @@ class H2ClientPeer final : public PeerConnection, private H2SessionListener {
   void half_close();
   void leave_to_itself();
   void note(std::string_view what);
-  void check_impatience();
   void leave(bool by_reset);
   void connection_over();
-  void report();
 
-  Referee& referee_;
-  net::Address to_;
   std::vector<Exchange> exchanges_;
-  Over over_;
-  std::shared_ptr<Dial> dial_;
   std::unique_ptr<H2Session> session_;
   std::size_t asked_ = 0;  // exchanges so far
   std::size_t open_ = 0;   // of them, that are not over
@@ -107,20 +100,14 @@ class H2ClientPeer final : public PeerConnection, private H2SessionListener {
   unsigned piece_bytes_max_ = 16'384;
   bool end_alone_ = false;  // END_STREAM in a frame of its own
   std::size_t err_at_ = 0;  // after so many requests it does what it must not; 0: never
-  bool secure_;
 
   std::uint64_t cut_at_ = never_sent;  // of what is sent: it goes away there
   bool cut_by_reset_ = false;
   bool leaving_ = false;  // at the end of this event
   bool erred_ = false;
   bool server_leaves_ = false;
-  bool must_close_ = false;
   bool finished_ = false;  // it has said its FIN
-  bool reported_ = false;
-  std::uint64_t active_ns_ = 0;
-  std::uint64_t harm_before_ = 0;
   std::uint64_t late_before_ = 0;
-  std::uint64_t dialled_ns_ = 0;
 };
 
 }  // namespace ringside::sim

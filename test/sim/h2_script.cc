@@ -1,7 +1,10 @@
 #include "h2_script.h"
 
+#include <algorithm>
 #include <iterator>
 #include <string_view>
+
+#include "../unit/http/h2_peer.h"
 
 namespace ringside::sim {
 
@@ -47,6 +50,25 @@ const H2FieldList malformed_requests[] = {
     {{":method", "G(T"}, {":scheme", "http"}, {":path", "/e/x"}, {"host", "a"}},
     {{":method", "GET"}, {":scheme", "ftp"}, {":path", "/e/x"}, {"host", "a"}},
 };
+
+const H2FieldList malformed_answers[] = {
+    {{"x-sim-id", "1"}},
+    {{":status", "200"}, {":status", "200"}},
+    {{":status", "20x"}},
+    {{":status", "99"}},
+    {{":status", ""}},
+    {{"x", "1"}, {":status", "200"}},
+    {{":status", "200"}, {":path", "/"}},
+    {{":status", "200"}, {"connection", "close"}},
+    {{":status", "200"}, {"transfer-encoding", "chunked"}},
+    {{":status", "200"}, {"Bad", "x"}},
+    {{":status", "200"}, {"bad name", "x"}},
+    {{":status", "200"}, {"x", "a\nb"}},
+    {{":status", "200"}, {"content-length", "1x"}},
+    {{":status", "200"}, {"content-length", "3"}, {"content-length", "4"}},
+    {{":status", "101"}},
+};
+static_assert(std::size(malformed_answers) == h2_malformed_answers);
 
 using namespace std::string_view_literals;
 
@@ -103,6 +125,33 @@ H2FieldList h2_request(const Script& s) {
                                      (s.malformed_kind / 24 % 2 == 0 ? "" : ", i"));
   }
   return out;
+}
+
+H2FieldList h2_interim(int status) {
+  H2FieldList out = {{":status", std::to_string(status)}};
+  if (status == 103) out.emplace_back("link", "</style.css>; rel=preload");
+  return out;
+}
+
+H2FieldList h2_response(const Script& s) {
+  // It was not asked for a switch.
+  const bool switches = s.answer == Answer::switch_protocols;
+  H2FieldList out = {{":status", std::to_string(switches ? 200 : s.status())},
+                     {"x-sim-id", std::to_string(s.id)}};
+  if (switches || s.answer == Answer::length || s.answer == Answer::die_in_body)
+    out.emplace_back("content-length", std::to_string(s.response_bytes));
+  return out;
+}
+
+std::string h2_malformed_answer(unsigned kind, std::int32_t stream) {
+  const auto number = static_cast<std::uint32_t>(stream);
+  kind %= h2_malformed_answers;
+  return test::h2_headers(number, malformed_answers[kind], kind % 2 == 1);
+}
+
+std::string_view value_of(const H2FieldList& fields, std::string_view name) {
+  const auto at = std::ranges::find(fields, name, &H2FieldList::value_type::first);
+  return at == fields.end() ? std::string_view() : std::string_view(at->second);
 }
 
 std::string h2_mistake(unsigned kind) {

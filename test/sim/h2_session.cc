@@ -7,7 +7,9 @@ namespace ringside::sim {
 namespace {
 
 constexpr std::int64_t least_window_bytes = 65'535;  // RFC 9113 §6.9.2
-// As H2Client has them: in windows of a stream, and how far they are opened.
+constexpr std::size_t preface_bytes = 24;
+// As H2Client has them: in windows of a stream, and how far they are opened. H2Requester opens its
+// connections' as far at once, and streams' never.
 constexpr std::int64_t connection_windows = 4;
 constexpr std::int64_t opened_window_bytes = 1 << 24;
 constexpr std::size_t padding_max = 40;
@@ -67,6 +69,11 @@ struct H2Session::Callbacks {
   static int on_invalid_frame(nghttp2_session*, const nghttp2_frame* frame, int error, void* user) {
     H2Session& session = own(user);
     if (session.others_ && frame->hd.type == NGHTTP2_RST_STREAM) return 0;
+    if (error == NGHTTP2_ERR_REFUSED_STREAM) {
+      session.scripted_.insert(frame->hd.stream_id);
+      session.listener_.on_request_too_many(frame->hd.stream_id);
+      return 0;
+    }
     session.violation("an invalid frame: " + std::string(nghttp2_strerror(error)) + ": " +
                       describe(frame->hd));
     return 0;
@@ -120,7 +127,20 @@ struct H2Session::Callbacks {
 };
 
 H2Session::H2Session(H2SessionListener& listener, const Options& options, Random random)
-    : listener_(listener), options_(options), random_(random) {
+    : listener_(listener),
+      options_(options),
+      random_(random),
+      payload_left_(serves() ? preface_bytes : 0) {
+  create();
+  say_settings();
+  if (options_.connection_window_bytes > least_window_bytes) {
+    nghttp2_session_set_local_window_size(
+        session_, NGHTTP2_FLAG_NONE, 0,
+        static_cast<std::int32_t>(options_.connection_window_bytes));
+  }
+}
+
+void H2Session::create() {
   nghttp2_session_callbacks* callbacks = nullptr;
   nghttp2_session_callbacks_new(&callbacks);
   nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, Callbacks::on_begin_headers);
@@ -137,27 +157,31 @@ H2Session::H2Session(H2SessionListener& listener, const Options& options, Random
   nghttp2_option* option = nullptr;
   nghttp2_option_new(&option);
   nghttp2_option_set_no_auto_window_update(option, 1);
-  nghttp2_session_client_new2(&session_, callbacks, this, option);
+  if (serves())
+    nghttp2_session_server_new2(&session_, callbacks, this, option);
+  else
+    nghttp2_session_client_new2(&session_, callbacks, this, option);
   nghttp2_option_del(option);
   nghttp2_session_callbacks_del(callbacks);
-  std::vector<nghttp2_settings_entry> settings = {{NGHTTP2_SETTINGS_ENABLE_PUSH, 0}};
+}
+
+void H2Session::say_settings() {
+  std::vector<nghttp2_settings_entry> settings;
+  if (!serves()) settings.push_back({NGHTTP2_SETTINGS_ENABLE_PUSH, 0});
+  if (options_.streams_max != 0)
+    settings.push_back({NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, options_.streams_max});
   if (options_.stream_window_bytes != least_window_bytes)
     settings.push_back({NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, options_.stream_window_bytes});
   if (options_.table_bytes != NGHTTP2_DEFAULT_HEADER_TABLE_SIZE)
     settings.push_back({NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, options_.table_bytes});
   nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings.data(), settings.size());
-  if (options_.connection_window_bytes > least_window_bytes) {
-    nghttp2_session_set_local_window_size(
-        session_, NGHTTP2_FLAG_NONE, 0,
-        static_cast<std::int32_t>(options_.connection_window_bytes));
-  }
 }
 
 H2Session::~H2Session() {
   nghttp2_session_del(session_);
 }
 
-// ---- what the server says
+// ---- what the other side says
 
 // nghttp2 passes over frames of streams that it has forgotten; so each is looked at before.
 void H2Session::receive(std::string_view bytes) {
@@ -177,7 +201,7 @@ void H2Session::receive(std::string_view bytes) {
   }
 }
 
-// Of a stream that it has ended, a server may only reset it, or let go on who sends a request.
+// Of a stream that it has ended, a peer may only reset it, or let go on who still sends.
 void H2Session::check_header() {
   const auto number = [this](std::size_t at, std::size_t count) {
     std::uint32_t out = 0;
@@ -197,15 +221,19 @@ void H2Session::check_header() {
             std::to_string(stream));
 }
 
-// The server lets a client send what it has taken, or what it opens its windows to for a long path.
+// The proxy lets a peer send what it has taken, or what it opens its windows to for a long path.
 void H2Session::check_windows(std::int32_t stream) {
   const auto initial = static_cast<std::int64_t>(
       nghttp2_session_get_remote_settings(session_, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE));
-  const std::int64_t of_all = connection_windows * std::max(initial, least_window_bytes);
-  if (nghttp2_session_get_remote_window_size(session_) > std::max(of_all, opened_window_bytes))
+  const std::int64_t of_all =
+      serves() ? opened_window_bytes
+               : std::max(connection_windows * std::max(initial, least_window_bytes),
+                          opened_window_bytes);
+  if (nghttp2_session_get_remote_window_size(session_) > of_all)
     violation("a connection's window grew beyond its size");
-  if (stream != 0 && nghttp2_session_get_stream_remote_window_size(session_, stream) >
-                         std::max(initial, opened_window_bytes))
+  const std::int64_t of_one =
+      serves() ? std::max(initial, least_window_bytes) : std::max(initial, opened_window_bytes);
+  if (stream != 0 && nghttp2_session_get_stream_remote_window_size(session_, stream) > of_one)
     violation("a stream's window grew beyond its size");
 }
 
@@ -236,7 +264,7 @@ void H2Session::frame_arrived(const nghttp2_frame& frame) {
   listener_.on_stream_end(stream);
 }
 
-// ---- what the client says
+// ---- what this side says
 
 std::string_view H2Session::next() {
   const std::uint8_t* data = nullptr;
@@ -246,14 +274,16 @@ std::string_view H2Session::next() {
   return {reinterpret_cast<const char*>(data), static_cast<std::size_t>(bytes)};
 }
 
-// nghttp2 objects to a server's mistakes by itself: to windows that are overrun among others.
+// nghttp2 objects to mistakes by itself: to windows that are overrun among others.
 void H2Session::frame_left(const nghttp2_frame& frame) {
   std::uint32_t code = NGHTTP2_NO_ERROR;
   if (frame.hd.type == NGHTTP2_RST_STREAM) code = frame.rst_stream.error_code;
   if (frame.hd.type == NGHTTP2_GOAWAY) code = frame.goaway.error_code;
-  if (code != NGHTTP2_NO_ERROR && code != NGHTTP2_CANCEL && !others_)
-    violation(std::string("the client had to object: ") + nghttp2_http2_strerror(code));
-  if (ends_stream(frame.hd)) listener_.on_request_whole(frame.hd.stream_id);
+  const bool objects = code != NGHTTP2_NO_ERROR && code != NGHTTP2_CANCEL && !others_;
+  if (objects && !scripted_.contains(frame.hd.stream_id))
+    violation(std::string(serves() ? "the server" : "the client") +
+              " had to object: " + nghttp2_http2_strerror(code));
+  if (ends_stream(frame.hd)) listener_.on_message_whole(frame.hd.stream_id);
 }
 
 std::int32_t H2Session::request(const H2FieldList& fields, bool bodied) {
@@ -264,11 +294,25 @@ std::int32_t H2Session::request(const H2FieldList& fields, bool bodied) {
                                 bodied ? &body : nullptr, nullptr);
 }
 
+void H2Session::interim(std::int32_t stream, const H2FieldList& fields) {
+  const auto items = names_and_values(fields);
+  nghttp2_submit_headers(session_, NGHTTP2_FLAG_NONE, stream, nullptr, items.data(), items.size(),
+                         nullptr);
+}
+
+void H2Session::respond(std::int32_t stream, const H2FieldList& fields, bool bodied) {
+  const auto items = names_and_values(fields);
+  nghttp2_data_provider body{};
+  body.read_callback = Callbacks::read_body;
+  nghttp2_submit_response(session_, stream, items.data(), items.size(), bodied ? &body : nullptr);
+}
+
 void H2Session::resume(std::int32_t stream) {
   nghttp2_session_resume_data(session_, stream);
 }
 
 void H2Session::reset(std::int32_t stream, std::uint32_t code) {
+  if (serves()) scripted_.insert(stream);
   nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream, code);
 }
 
@@ -286,12 +330,22 @@ void H2Session::change_initial_window(std::uint32_t bytes) {
   nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, &entry, 1);
 }
 
-void H2Session::ping() {
-  nghttp2_submit_ping(session_, NGHTTP2_FLAG_NONE, nullptr);
+void H2Session::change_streams_max(std::uint32_t streams) {
+  const nghttp2_settings_entry entry{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, streams};
+  nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, &entry, 1);
 }
 
-void H2Session::go_away(std::uint32_t code) {
-  nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE, 0, code, nullptr, 0);
+void H2Session::notice_go_away() {
+  nghttp2_submit_shutdown_notice(session_);
+}
+
+void H2Session::go_away(std::uint32_t code, std::int32_t last) {
+  scripted_.insert(0);
+  nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE, last, code, nullptr, 0);
+}
+
+void H2Session::ping() {
+  nghttp2_submit_ping(session_, NGHTTP2_FLAG_NONE, nullptr);
 }
 
 }  // namespace ringside::sim

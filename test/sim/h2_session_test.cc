@@ -52,7 +52,7 @@ class Asking final : public H2SessionListener {
   }
   void on_request_leaves(std::int32_t) override {}
   void on_request_unsent(std::int32_t) override { events.push_back("unsent"); }
-  void on_request_whole(std::int32_t) override {}
+  void on_message_whole(std::int32_t) override {}
   Piece on_body_wanted(std::int32_t, std::span<char>) override { return {.last = true}; }
   H2FieldList trailers_of(std::int32_t) override { return {}; }
   void on_violation(const std::string& what) override { violations.push_back(what); }

@@ -22,20 +22,19 @@ using ringside::sim::SimulationResult;
 
 constexpr const char* usage =
     "usage: ringside-sim [--seed N] [--seeds COUNT] [--exchanges M] [--replay FILE]\n"
-    "                    [--break INVARIANT] [--without FAULT]... [--clear] [--http1] "
-    "[--confirmed]\n"
-    "                    [--twice] [--verbose]\n"
+    "                    [--break INVARIANT] [--without FAULT]... [--clear] [--http1]\n"
+    "                    [--h2-clients] [--confirmed] [--twice] [--verbose]\n"
     "  --seed N        the seed to run, or the first of several (default 1)\n"
     "  --seeds COUNT   runs COUNT seeds, N, N+1, ...\n"
     "  --exchanges M   exchanges a run (default 40)\n"
-    "  --replay FILE   runs the seeds of a file, one \"SEED [EXCHANGES] [clear] [http1] "
-    "[confirmed]\"\n"
-    "                  a line, # for comments\n"
+    "  --replay FILE   runs the seeds of a file, one \"SEED [EXCHANGES] [clear] [http1]\n"
+    "                  [h2-clients] [confirmed]\" a line, # for comments\n"
     "  --break NAME    breaks one invariant on purpose; \"--break list\" names them\n"
     "  --without NAME  keeps one fault off, to find out which one matters\n"
     "  --clear         nobody speaks TLS\n"
     "  --http1         nobody speaks HTTP/2\n"
     "  --confirmed     nobody sends early data\n"
+    "  --h2-clients    no server speaks HTTP/2\n"
     "  --twice         runs each seed twice and compares\n"
     "  --verbose       says what happens\n"
     "Exit status: 0 all is well, 1 a seed failed, 2 usage.\n";
@@ -59,9 +58,12 @@ void on_death(int signal) {
 }
 
 std::string left_out(const SimulationOptions& options) {
-  std::string out = options.clear ? " --clear" : "";
+  std::string out;
+  if (options.clear) out += " --clear";
   if (options.http1) out += " --http1";
-  return options.confirmed ? out + " --confirmed" : out;
+  if (options.h2_clients) out += " --h2-clients";
+  if (options.confirmed) out += " --confirmed";
+  return out;
 }
 
 void prepare_epitaph(const SimulationOptions& options) {
@@ -98,6 +100,8 @@ int parse(int argc, char** argv, Arguments* out) {
       out->options.http1 = true;
     } else if (word == "--confirmed") {
       out->options.confirmed = true;
+    } else if (word == "--h2-clients") {
+      out->options.h2_clients = true;
     } else if (word == "--twice") {
       out->twice = true;
     } else if (word == "--help") {
@@ -206,6 +210,7 @@ int replay(const Arguments& arguments, Totals& totals) {
     options.clear |= words.find("clear") != std::string::npos;
     options.http1 |= words.find("http1") != std::string::npos;
     options.confirmed |= words.find("confirmed") != std::string::npos;
+    options.h2_clients |= words.find("h2-clients") != std::string::npos;
     run(options, arguments.twice, totals);
   }
   return 0;

@@ -20,6 +20,9 @@ constexpr std::uint64_t linger_ns = 1'900 * millisecond_ns;
 // Of the configuration that is simulated, less what a timer may be early by in the eyes of a
 // client.
 constexpr std::uint64_t keep_alive_ns = 74 * second_ns;
+// Of a request's body that is kept for another try, and how many of those there are.
+constexpr std::size_t kept_bytes_max = 64 * 1024;
+constexpr unsigned tries_max = 3;
 constexpr std::uint32_t protocol_error = 1;             // RFC 9113 §7
 constexpr std::uint64_t body_idle_ns = 59 * second_ns;  // in the same way
 
@@ -31,6 +34,16 @@ std::uint32_t id_of(std::string_view target) {
     if (c < '0' || c > '9') return ~0U;
   }
   return static_cast<std::uint32_t>(std::atol(std::string(target.substr(slash + 1)).c_str()));
+}
+
+// A server that speaks HTTP/2 hears of no upgrade.
+Answer answer_of(const Course& c) {
+  const bool unheard = c.upstream_h2 && c.script.answer == Answer::switch_protocols;
+  return unheard ? Answer::length : c.script.answer;
+}
+
+int status_of(const Course& c) {
+  return answer_of(c) == c.script.answer ? c.script.status() : 200;
 }
 
 bool whole_answer(Answer answer) {
@@ -67,6 +80,7 @@ std::string to_string(const Course& c) {
   if (c.from_upstream) out += ", from the upstream";
   out += " | upstream: " + std::to_string(c.upstream_heads) + " heads, " +
          std::to_string(c.upstream_body_bytes) + " bytes";
+  if (c.handed_back != 0) out += ", " + std::to_string(c.handed_back) + " handed back";
   if (c.upstream_whole) out += ", whole";
   if (c.too_early != 0) out += ", too early " + std::to_string(c.too_early) + " times";
   if (c.sent.early != nullptr) {
@@ -165,8 +179,7 @@ void Referee::too_early(Course& c) {
   c.upstream_whole = c.upstream_sent_head = false;
 }
 
-void Referee::upstream_head(Course& c, bool says_early) {
-  ++c.upstream_heads;
+void Referee::judge_early(Course& c, bool says_early) {
   const Script& s = c.script;
   const EarlyData* early = c.sent.early.get();
   const bool confirmed = early == nullptr || early->confirmed;
@@ -181,6 +194,39 @@ void Referee::upstream_head(Course& c, bool says_early) {
   // Who has answered 425 may be asked again by the client alone.
   if (c.upstream_too_early > c.too_early && core_.faults.harm() == c.harm_before)
     fail(c, "ringside has asked again after a 425");
+}
+
+Course* Referee::upstream_got_head(std::string_view target) {
+  Course* course = find(id_of(target));
+  if (course == nullptr || !course->script.reaches_upstream()) {
+    fail("a request that must not reach an upstream did: " + std::string(target));
+    return nullptr;
+  }
+  ++course->upstream_heads;
+  course->upstream_body_bytes = 0;
+  course->upstream_whole = false;
+  course->upstream_h2 = false;
+  note(*course, "upstream got the head");
+  return course;
+}
+
+void Referee::upstream_got_body(Course& c, std::size_t at, std::string_view piece) {
+  if (first_wrong(c.script.id, Lane::request, at, piece) != std::string_view::npos)
+    fail(c, "a wrong byte in a request");
+  c.upstream_body_bytes = at + piece.size();
+}
+
+void Referee::upstream_got_all(Course& c, std::size_t bytes) {
+  c.upstream_whole = true;
+  if (bytes != (c.script.has_request_body() ? c.script.request_bytes : 0))
+    fail(c, "a cut request looked whole");
+}
+
+void Referee::handed_back(Course* course) {
+  hands_back_ = true;
+  if (course == nullptr) return;
+  ++course->handed_back;
+  note(*course, "upstream hands it back");
 }
 
 void Referee::record(const proxy::AccessRecord& record) {
@@ -242,6 +288,15 @@ bool Referee::met_stale_connection(const Course& c) const {
   return !c.script.safe_method() || c.record_tries > 1;
 }
 
+// A request that servers hand back is sent again, so often, and unless its body is gone by then or
+// the client was told to go on.
+bool Referee::was_handed_back(const Course& c) const {
+  if (c.status != 502 || !hands_back_) return false;
+  const bool kept = !c.script.has_request_body() ||
+                    (c.script.request_bytes <= kept_bytes_max && !c.script.expect);
+  return !kept || c.record_tries >= tries_max;
+}
+
 // Whether nothing but its own script can have touched the exchange.
 bool Referee::strict(const Course& c) const {
   // A stop ends what it meets; so does the end of the time that a drain gives.
@@ -267,8 +322,10 @@ bool Referee::may_leave_unread(const Course& c) const {
   const bool early = c.sent.early != nullptr && c.sent.early->bytes != 0;
   // An HTTP/2 client says that it has read what came, and the drain may have ended its connection.
   const bool acknowledged = c.script.h2 && c.ended_ns >= drain_began_ns_;
-  return followed || met_stale || answered_early || end_is_late || early || acknowledged ||
-         c.script.early_answer || c.script.expect || c.script.ask == Ask::malformed;
+  // What it has sent for a tunnel that an HTTP/2 server did not hear of.
+  const bool no_tunnel = answer_of(c) != c.script.answer && c.script.early_tunnel;
+  return no_tunnel || followed || met_stale || answered_early || end_is_late || early ||
+         acknowledged || c.script.early_answer || c.script.expect || c.script.ask == Ask::malformed;
 }
 
 void Referee::judge_all() {
@@ -296,8 +353,8 @@ void Referee::judge(const Course& c) {
 void Referee::judge_complete(const Course& c) {
   const Script& s = c.script;
   if (c.from_upstream) {
-    if (!whole_answer(s.answer)) return fail(c, "an answer that was never given whole");
-    if (c.status != s.status()) return fail(c, "the status was changed");
+    if (!whole_answer(answer_of(c))) return fail(c, "an answer that was never given whole");
+    if (c.status != status_of(c)) return fail(c, "the status was changed");
     judge_body(c);
     const bool trailers = s.h2 && s.trailers && s.answer == Answer::chunked && s.ask != Ask::head;
     if (trailers && c.trailers != 1) fail(c, "trailers were lost");
@@ -321,7 +378,7 @@ void Referee::judge_complete(const Course& c) {
       break;
   }
   if (!local_failure(c.status)) return fail(c, "a status that nothing explains");
-  if (!strict(c) || met_stale_connection(c)) return;
+  if (!strict(c) || met_stale_connection(c) || was_handed_back(c)) return;
   if (s.stalls && c.status == 408) return;
   const bool upstream_fails = s.answer == Answer::die_before_head ||
                               s.answer == Answer::malformed || s.answer == Answer::die_in_body;
@@ -331,7 +388,7 @@ void Referee::judge_complete(const Course& c) {
 
 void Referee::judge_body(const Course& c) {
   const Script& s = c.script;
-  const bool bodied = s.ask != Ask::head && s.status() == 200;
+  const bool bodied = s.ask != Ask::head && status_of(c) == 200;
   const std::size_t expected = bodied ? s.response_bytes : 0;
   if (c.body_bytes != expected) fail(c, "a response looked whole and was not");
 }
@@ -369,8 +426,12 @@ void Referee::judge_tunnel(const Course& c) {
 
 void Referee::judge_request(const Course& c) {
   const Script& s = c.script;
-  if (!s.safe_method() && c.upstream_heads > 1) fail(c, "an unsafe request was sent twice");
-  if (c.upstream_heads > 2 + 2 * c.upstream_too_early) fail(c, "a request was sent three times");
+  const unsigned served = c.upstream_heads - c.handed_back;
+  if (!s.safe_method() && served > 1) fail(c, "an unsafe request was sent twice");
+  // A 425 makes the client ask again.
+  const unsigned asked = 1 + c.upstream_too_early;
+  if (served > 2 * asked || c.upstream_heads > (tries_max + 1) * asked)
+    fail(c, "a request was sent three times");
   const bool must_have_arrived = c.complete && c.from_upstream && !s.early_answer && !s.expect;
   if (must_have_arrived && !c.upstream_whole) fail(c, "an answer to a request that never arrived");
 }

@@ -42,6 +42,8 @@ struct Course {
   std::size_t tunnel_bytes = 0;  // that the client got
 
   unsigned upstream_heads = 0;
+  bool upstream_h2 = false;     // the last of them came to a server that speaks it
+  unsigned handed_back = 0;     // of them, by a server that has done nothing with it
   bool upstream_whole = false;  // the upstream got all of the request
   bool upstream_sent_head = false;
   std::size_t upstream_body_bytes = 0;
@@ -100,8 +102,18 @@ class Referee final : public proxy::AccessSink {
   void got_body(Course& course, std::string_view piece);
   // All of a 425; the exchange begins again.
   void too_early(Course& course);
-  // The head of a request came to an upstream, with `Early-Data: 1` or without.
-  void upstream_head(Course& course, bool says_early);
+  // What an upstream got: a head, with the target it names; then the body. Null: it should not have
+  // come.
+  Course* upstream_got_head(std::string_view target);
+  // Whether that head has `Early-Data: 1`.
+  void judge_early(Course& course, bool says_early);
+  void upstream_got_body(Course& course, std::size_t at, std::string_view piece);
+  void upstream_got_all(Course& course, std::size_t bytes);
+  // A server takes no further requests, or not this one: whoever can sends them again. `course` may
+  // be null, as requests that are on their way are not seen.
+  void handed_back(Course* course);
+  // No request of this run can have needed another try so far.
+  bool one_try() const { return !idle_closed_ && !hands_back_ && core_.faults.harm() == 0; }
   void note(const Course& course, std::string_view what);
   bool verbose() const { return verbose_; }
 
@@ -129,6 +141,7 @@ class Referee final : public proxy::AccessSink {
   bool may_leave_unread(const Course& course) const;
   bool harmed(const Course& course) const;
   bool met_stale_connection(const Course& course) const;
+  bool was_handed_back(const Course& course) const;
   void fail(const Course& course, std::string_view what);
 
   Core& core_;
@@ -140,6 +153,7 @@ class Referee final : public proxy::AccessSink {
   std::uint64_t progress_ = 0;
   std::uint64_t records_ = 0;
   bool relaxed_ = false;
+  bool hands_back_ = false;
   std::uint64_t stop_began_ns_ = never_ns;
   Tamper tamper_ = Tamper::none;
 };

@@ -32,6 +32,9 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Sabotage::count)
     "hide-early-data",
     "trust-early-data",
     "ask-again",
+    "allow-streams",
+    "allow-bytes",
+    "refuse-served",
 };
 static_assert(!names.back().empty());
 
@@ -75,6 +78,31 @@ void hide(std::string& bytes) {
   constexpr std::string_view field = "Early-Data: 1\r\n";
   const std::size_t at = bytes.find(field);
   if (at != std::string::npos && framed_by(bytes, "Via: ")) bytes.erase(at, field.size());
+}
+
+// The first SETTINGS of a server, which begin what it says. Those of a client have its preface in
+// front of them.
+void raise_setting(std::string& bytes, char name, char value) {
+  constexpr std::size_t frame_header = 9;
+  constexpr std::size_t entry_bytes = 6;
+  if (bytes.size() < frame_header || !bytes.starts_with(std::string_view("\0\0", 2))) return;
+  if (bytes[3] != '\4' || bytes[4] != '\0' || bytes[8] != '\0') return;
+  const std::size_t end = frame_header + static_cast<unsigned char>(bytes[2]);
+  for (std::size_t at = frame_header; at + entry_bytes <= std::min(end, bytes.size());
+       at += entry_bytes) {
+    if (bytes[at] == '\0' && bytes[at + 1] == name) bytes[at + 3] = value;
+  }
+}
+
+// RST_STREAM with INTERNAL_ERROR says REFUSED_STREAM.
+void refuse_served(std::string& bytes) {
+  constexpr std::string_view header("\0\0\4\3\0\0\0\0", 8);
+  constexpr std::string_view code("\0\0\0\2", 4);
+  constexpr std::size_t code_at = 9;
+  for (std::size_t at = bytes.find(header); at != std::string::npos;
+       at = bytes.find(header, at + 1)) {
+    if (bytes.compare(at + code_at, code.size(), code) == 0) bytes[at + code_at + 3] = '\7';
+  }
 }
 
 }  // namespace
@@ -157,6 +185,17 @@ void Saboteur::begin(const std::vector<std::unique_ptr<proxy::Worker>>& workers,
     case Sabotage::ask_again:
       world_.faults().set(Fault::too_early, 1);
       referee_.tamper(Referee::Tamper::ask_again);
+      break;
+    case Sabotage::allow_streams:
+      world_.faults().set(Fault::h2_few_streams, 1);
+      tamper = [](std::string& bytes) { raise_setting(bytes, '\3', '\1'); };
+      break;
+    case Sabotage::allow_bytes:
+      world_.faults().set(Fault::h2_small_windows, 1);
+      tamper = [](std::string& bytes) { raise_setting(bytes, '\4', '\1'); };
+      break;
+    case Sabotage::refuse_served:
+      tamper = refuse_served;
       break;
     case Sabotage::early_reuse:
       world_.sim_kernel().ring(0).buffers().hand_out_twice();

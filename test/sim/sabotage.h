@@ -36,6 +36,9 @@ enum class Sabotage : std::uint8_t {
   hide_early_data,   // no upstream is told of it
   trust_early_data,  // an unsafe request is served from it
   ask_again,         // ringside repeats a request that was too early
+  allow_streams,     // ringside hears that an HTTP/2 server takes more requests than it does
+  allow_bytes,       // likewise more of their bodies
+  refuse_served,     // likewise that it has not served what it has
   count,
 };
 

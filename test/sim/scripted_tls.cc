@@ -19,15 +19,16 @@ class ScriptedContexts final : public tls::Contexts {
  public:
   ScriptedContexts(ScriptedTls& shared, net::SlicePool& slices)
       : shared_(shared), slices_(slices) {}
-  tls::LayerPtr accept(std::size_t) override { return make(TlsEnd::Role::server); }
-  tls::LayerPtr connect(std::size_t, const config::Endpoint&) override {
-    return make(TlsEnd::Role::client);
+  tls::LayerPtr accept(std::size_t) override { return make(TlsEnd::Role::server, true); }
+  tls::LayerPtr connect(std::size_t, const config::Endpoint& server) override {
+    const bool h2 = std::ranges::find(shared_.h2_servers, server.text) != shared_.h2_servers.end();
+    return make(TlsEnd::Role::client, h2);
   }
 
  private:
-  tls::LayerPtr make(TlsEnd::Role role) {
+  tls::LayerPtr make(TlsEnd::Role role, bool h2) {
     if (shared_.core.faults.hit(Fault::tls_no_memory)) return nullptr;
-    return tls::LayerPtr(new ScriptedLayer(shared_, slices_, role));
+    return tls::LayerPtr(new ScriptedLayer(shared_, slices_, role, h2));
   }
   ScriptedTls& shared_;
   net::SlicePool& slices_;
@@ -40,8 +41,9 @@ std::unique_ptr<tls::Contexts> ScriptedMaterial::contexts(const tls::ContextSet&
   return std::make_unique<ScriptedContexts>(shared_, channels.slices());
 }
 
-ScriptedLayer::ScriptedLayer(ScriptedTls& shared, net::SlicePool& slices, TlsEnd::Role role)
-    : tls::Layer(slices), shared_(shared), end_(role, shared.random.fork()) {
+ScriptedLayer::ScriptedLayer(ScriptedTls& shared, net::SlicePool& slices, TlsEnd::Role role,
+                             bool h2)
+    : tls::Layer(slices), shared_(shared), end_(role, shared.random.fork(), h2) {
   static constexpr std::size_t sizes[] = {100, 1'400, record_payload_max, record_payload_max};
   record_max_ = shared_.random.pick(sizes);
   ++shared_.layers;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ringside/tls/channel.h"
 #include "ringside/tls/control_record.h"
@@ -21,7 +22,8 @@ struct ScriptedTls {
   explicit ScriptedTls(Core& with) : core(with), random(with.random.fork()) {}
   Core& core;
   Random random;
-  std::size_t layers = 0;  // that exist now
+  std::size_t layers = 0;               // that exist now
+  std::vector<std::string> h2_servers;  // where the proxy offers HTTP/2, as their endpoints' texts
   config::KernelTls kernel = config::KernelTls::off;
   bool early_data = false;  // is taken from clients
   // For breaking things on purpose.
@@ -32,7 +34,7 @@ struct ScriptedTls {
 
 class ScriptedLayer final : public tls::Layer {
  public:
-  ScriptedLayer(ScriptedTls& shared, net::SlicePool& slices, TlsEnd::Role role);
+  ScriptedLayer(ScriptedTls& shared, net::SlicePool& slices, TlsEnd::Role role, bool h2);
   ~ScriptedLayer() override;
 
   tls::ConnectionInfo info() const override;

@@ -59,16 +59,21 @@ config::Upstream upstream(const Settings& settings, const std::string& name) {
   out.name = name;
   out.timeouts = timeouts();
   // A handshake over a slow network may fail by it; the referee takes that for a long exchange.
-  if (settings.tls) out.timeouts.connect_ms = 9'500;
+  if (settings.tls || settings.h2_servers != 0) out.timeouts.connect_ms = 9'500;
+  out.ping_timeout_ms = 9'500;
   if (settings.scarce) out.queue_max = 3;
   return out;
 }
 
-config::UpstreamServer server(const Settings& settings, unsigned index, config::Endpoint endpoint) {
+config::UpstreamServer server(const Settings& settings, unsigned index) {
   config::UpstreamServer out;
   out.tls = (settings.secure_servers >> index & 1) != 0;
-  out.endpoint = std::move(endpoint);
+  out.endpoint = server_endpoint(index);
   out.connections_max = settings.server_connections_max;
+  if ((settings.h2_servers >> index & 1) == 0) return out;
+  out.streams_max = settings.server_streams_max;
+  const bool declined = (settings.h2_declined >> index & 1) != 0;
+  out.protocol = declined ? config::UpstreamProtocol::automatic : config::UpstreamProtocol::h2;
   return out;
 }
 
@@ -178,6 +183,16 @@ void set_early_data(Settings& settings, std::uint64_t seed) {
   settings.early_data = settings.tls && random.coin();
 }
 
+void set_h2_servers(Settings& settings, std::uint64_t seed) {
+  Random random(seed ^ 0x6832'73);
+  if (random.below(5) >= 3) return;
+  settings.h2_servers = static_cast<unsigned>(random.between(1, 7));
+  static constexpr std::uint32_t streams[] = {1, 3, 100, 100};
+  settings.server_streams_max = random.pick(streams);
+  const auto declined = static_cast<unsigned>(random.below(8) & random.below(8));
+  settings.h2_declined = declined & settings.h2_servers & settings.secure_servers;
+}
+
 std::string to_string(const Settings& s) {
   std::string out = std::to_string(s.rings) + " rings of " + std::to_string(s.ring_entries) + ", " +
                     std::to_string(s.buffers) + " buffers of " + std::to_string(s.buffer_bytes) +
@@ -196,6 +211,11 @@ std::string to_string(const Settings& s) {
   }
   if (s.body_rate_min != 0) out += ", a least rate";
   if (s.http2) out += ", HTTP/2 with " + std::to_string(s.streams_max) + " streams";
+  if (s.h2_servers != 0) {
+    out += ", HTTP/2 to servers " + std::to_string(s.h2_servers) + " with " +
+           std::to_string(s.server_streams_max) + " streams";
+    if (s.h2_declined != 0) out += ", declined by " + std::to_string(s.h2_declined);
+  }
   if (s.tls) out += ", TLS, secure servers " + std::to_string(s.secure_servers);
   if (s.early_data) out += ", early data";
   if (s.kernel_tls == config::KernelTls::automatic) out += ", kernel TLS";
@@ -236,12 +256,11 @@ config::SnapshotRef make_snapshot(const Settings& settings, unsigned variant) {
     out->listens.back().tls = 0;
   }
   config::Upstream app = upstream(settings, "app");
-  app.servers = {server(settings, 0, inet("10.2.0.1", 9000)),
-                 server(settings, 1, inet("10.2.0.1", 9001))};
+  app.servers = {server(settings, 0), server(settings, 1)};
   if (variant % 3 == 1) std::swap(app.servers[0], app.servers[1]);
   if (variant % 3 == 2) app.servers.pop_back();
   config::Upstream unix_app = upstream(settings, "unix-app");
-  unix_app.servers = {server(settings, 2, unix_socket(app_socket))};
+  unix_app.servers = {server(settings, 2)};
   out->upstreams = {app, unix_app};
   out->sites = {site(settings, out->limits)};
   return out;
@@ -256,6 +275,11 @@ net::Address client_target(std::uint64_t choice, bool secure) {
     default:
       return make_ipv4(web_host, secure ? v4_tls_port : v4_port);
   }
+}
+
+config::Endpoint server_endpoint(unsigned index) {
+  return index == 2 ? unix_socket(app_socket)
+                    : inet("10.2.0.1", static_cast<std::uint16_t>(9000 + index));
 }
 
 net::Address server_address(unsigned index) {

@@ -35,7 +35,10 @@ struct Settings {
   config::KernelTls kernel_tls = config::KernelTls::off;
   bool http2 = false;  // some clients speak it
   std::uint32_t streams_max = 128;
-  bool early_data = false;  // is taken from clients, and some send it
+  bool early_data = false;   // is taken from clients, and some send it
+  unsigned h2_servers = 0;   // bit i: server i is spoken to in it, or offered it by ALPN
+  unsigned h2_declined = 0;  // bit i: by ALPN it takes HTTP/1.1
+  std::uint32_t server_streams_max = 100;  // that the proxy is to open on a connection
 };
 
 Settings draw_settings(Random& random);
@@ -47,6 +50,8 @@ void set_tls(Settings& settings, std::uint64_t seed);
 void set_http2(Settings& settings, std::uint64_t seed);
 // One seed in two that has TLS.
 void set_early_data(Settings& settings, std::uint64_t seed);
+// Three seeds in five have servers that speak it. After set_tls().
+void set_h2_servers(Settings& settings, std::uint64_t seed);
 std::string to_string(const Settings& settings);
 // Makes everything scarce: requests may be refused.
 void make_scarce(Settings& settings, Random& random);
@@ -59,5 +64,7 @@ net::Address client_target(std::uint64_t choice, bool secure = false);
 // Where the upstream servers listen.
 inline constexpr unsigned server_count = 3;
 net::Address server_address(unsigned index);
+// As the configuration has it.
+config::Endpoint server_endpoint(unsigned index);
 
 }  // namespace ringside::sim

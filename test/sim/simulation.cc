@@ -46,15 +46,20 @@ SimulationResult Simulation::run() {
   set_body_rate(settings_, options_.seed);
   if (!options_.clear) set_tls(settings_, options_.seed);
   if (!options_.http1) set_http2(settings_, options_.seed);
+  if (!options_.http1 && !options_.h2_clients) set_h2_servers(settings_, options_.seed);
   if (!options_.confirmed) set_early_data(settings_, options_.seed);
   if (saboteur_.needs_early_data()) settings_.tls = settings_.early_data = true;
   if (settings_.tls) {
     tls_ = std::make_unique<ScriptedTls>(world_.core());
     tls_->kernel = settings_.kernel_tls;
     tls_->early_data = settings_.early_data;
+    for (unsigned i = 0; i < server_count; ++i) {
+      if ((settings_.h2_servers >> i & 1) != 0) tls_->h2_servers.push_back(server_endpoint(i).text);
+    }
   }
   // A broken invariant must not hide behind a fault that would excuse it.
-  if (options_.sabotage == Sabotage::none) faults.draw(settings_.tls, settings_.early_data);
+  if (options_.sabotage == Sabotage::none)
+    faults.draw(settings_.tls, settings_.early_data, settings_.h2_servers != 0);
   // The kernel does not go on under new keys.
   const bool kernel = settings_.kernel_tls != config::KernelTls::off;
   faults.set(kernel ? Fault::tls_key_update : Fault::tls_kernel_key_update, 0);
@@ -129,8 +134,9 @@ bool Simulation::open_workers() {
 void Simulation::start_servers() {
   for (unsigned i = 0; i < server_count; ++i) {
     const bool secure = (settings_.secure_servers >> i & 1) != 0;
+    const bool h2 = ((settings_.h2_servers & ~settings_.h2_declined) >> i & 1) != 0;
     servers_.push_back(
-        std::make_unique<UpstreamServer>(world_.core(), referee_, server_address(i), secure));
+        std::make_unique<UpstreamServer>(world_.core(), referee_, server_address(i), secure, h2));
   }
 }
 

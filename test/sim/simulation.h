@@ -33,6 +33,7 @@ struct SimulationOptions {
   bool clear = false;          // nobody speaks TLS
   bool http1 = false;          // nobody speaks HTTP/2
   bool confirmed = false;      // nobody sends early data
+  bool h2_clients = false;     // or nobody but clients
 };
 
 struct SimulationResult {

@@ -205,6 +205,7 @@ TlsEnd::Event TlsEnd::shake_hands(Message message, std::string_view body) {
   if (message == client_hello) return hear_hello(body);
   if (message == server_hello) {
     expected_ = finished;
+    h2_ = h2_ && body.ends_with('h');
     if (!early_offered_ || body.ends_with('e')) return Event::none;
     early_ = false;
     early_refused_ = true;
@@ -218,11 +219,12 @@ TlsEnd::Event TlsEnd::shake_hands(Message message, std::string_view body) {
 
 TlsEnd::Event TlsEnd::hear_hello(std::string_view body) {
   expected_ = finished;
-  h2_ = body.ends_with('h');
+  h2_ = h2_ && body.ends_with('h');
   early_offered_ = body.ends_with('e');
   early_taken_ = early_offered_ && takes_early_ && takes_early_();
   std::string flight;
   add(flight, server_hello, random_.between(40, 100));
+  if (h2_) flight.back() = 'h';
   if (early_taken_) flight.back() = 'e';
   for (std::uint64_t more = random_.between(1, 2); more != 0; --more)
     add(flight, certificate, random_.between(100, 900));

@@ -28,7 +28,7 @@ class TlsEnd {
     internal_error = 80,
   };
 
-  // `h2`: a client that wants HTTP/2.
+  // `h2`: a client that wants HTTP/2, or a server that takes it.
   TlsEnd(Role role, Random random, bool h2 = false);
 
   // A client's first flight.

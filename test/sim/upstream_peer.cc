@@ -2,22 +2,20 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <string>
 #include <utility>
 
+#include "h2_upstream_peer.h"
 #include "marks.h"
 
 namespace ringside::sim {
 
 namespace {
 
-// "GET /e/17 HTTP/1.1" -> 17.
-std::uint32_t id_in(const std::string& start_line) {
-  const std::size_t slash = start_line.rfind('/', start_line.rfind(" HTTP/"));
-  return slash == std::string::npos
-             ? ~0U
-             : static_cast<std::uint32_t>(std::atol(start_line.c_str() + slash + 1));
+// "GET /e/17 HTTP/1.1" -> "/e/17".
+std::string_view target_in(std::string_view start_line) {
+  start_line.remove_prefix(start_line.find(' ') + 1);
+  return start_line.substr(0, start_line.rfind(' '));
 }
 
 }  // namespace
@@ -57,18 +55,13 @@ void UpstreamConnection::on_data(std::string_view data) {
 
 void UpstreamConnection::head_arrived() {
   head_seen_ = true;
-  course_ = referee_.find(id_in(reader_.start_line()));
-  if (course_ == nullptr || !course_->script.reaches_upstream()) {
-    referee_.fail("a request that must not reach an upstream did: " + reader_.start_line());
-    return reset();
-  }
+  course_ = referee_.upstream_got_head(target_in(reader_.start_line()));
+  if (course_ == nullptr) return reset();
   Course& c = *course_;
   const bool early = reader_.value_is("early-data", "1");
-  referee_.upstream_head(c, early);
+  referee_.judge_early(c, early);
   too_early_ = early && c.script.may_be_early() && c.upstream_too_early == 0 &&
                core_.faults.hit(Fault::too_early);
-  c.upstream_body_bytes = 0;
-  referee_.note(c, "upstream got the head");
   check_head(c);
   const bool asks_first = reader_.has("expect");
   if (c.script.early_answer) return answer(c);
@@ -92,20 +85,14 @@ void UpstreamConnection::check_head(const Course& c) {
 
 void UpstreamConnection::body_arrived(Course& c) {
   const std::string_view piece = reader_.piece();
-  if (first_wrong(c.script.id, Lane::request, body_bytes_, piece) != std::string_view::npos) {
-    referee_.fail("a wrong byte in a request: " + to_string(c));
-  }
+  referee_.upstream_got_body(c, body_bytes_, piece);
   body_bytes_ += piece.size();
-  c.upstream_body_bytes = body_bytes_;
   if (c.script.answer == Answer::die_before_head && body_bytes_ > c.script.request_bytes / 2) die();
 }
 
 void UpstreamConnection::request_over(Course& c) {
   request_whole_ = true;
-  c.upstream_whole = true;
-  if (body_bytes_ != (c.script.has_request_body() ? c.script.request_bytes : 0)) {
-    referee_.fail("a cut request looked whole: " + to_string(c));
-  }
+  referee_.upstream_got_all(c, body_bytes_);
   if (!answering_) answer(c);
   if (answer_out_) answer_sent();
 }
@@ -222,8 +209,8 @@ void UpstreamConnection::on_error(int error) {
 }
 
 UpstreamServer::UpstreamServer(Core& core, Referee& referee, const net::Address& address,
-                               bool secure)
-    : core_(core), referee_(referee), secure_(secure) {
+                               bool secure, bool h2)
+    : core_(core), referee_(referee), secure_(secure), h2_(h2) {
   net::Address bound = address;
   core_.network.bind(bound, {});
   listener_ = core_.network.listen(bound, 1024);
@@ -236,9 +223,14 @@ UpstreamServer::~UpstreamServer() {
 }
 
 void UpstreamServer::on_ready() {
-  while (auto stream = listener_->accept())
-    connections_.push_back(
-        std::make_unique<UpstreamConnection>(core_, referee_, std::move(stream), secure_));
+  while (auto stream = listener_->accept()) {
+    if (h2_)
+      connections_.push_back(
+          std::make_unique<H2UpstreamConnection>(core_, referee_, std::move(stream), secure_));
+    else
+      connections_.push_back(
+          std::make_unique<UpstreamConnection>(core_, referee_, std::move(stream), secure_));
+  }
 }
 
 std::size_t UpstreamServer::open_connections() const {

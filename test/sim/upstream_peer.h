@@ -57,8 +57,8 @@ class UpstreamConnection final : public PeerConnection {
 
 class UpstreamServer final : public Wakeable {
  public:
-  // Binds and listens.
-  UpstreamServer(Core& core, Referee& referee, const net::Address& address, bool secure);
+  // Binds and listens. `h2`: speaks nothing else.
+  UpstreamServer(Core& core, Referee& referee, const net::Address& address, bool secure, bool h2);
   ~UpstreamServer();
   UpstreamServer(const UpstreamServer&) = delete;
   UpstreamServer& operator=(const UpstreamServer&) = delete;
@@ -70,8 +70,9 @@ class UpstreamServer final : public Wakeable {
   Core& core_;
   Referee& referee_;
   bool secure_;
+  bool h2_;
   std::shared_ptr<Listener> listener_;
-  std::vector<std::unique_ptr<UpstreamConnection>> connections_;
+  std::vector<std::unique_ptr<PeerConnection>> connections_;
 };
 
 }  // namespace ringside::sim

@@ -156,7 +156,7 @@ TEST(SimFaults, every_fault_is_drawn_by_some_seed) {
   std::set<std::size_t> seen;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     Faults faults(seed);
-    faults.draw(true, true);
+    faults.draw(true, true, true);
     for (std::size_t i = 0; i < fault_count; ++i) {
       if (faults.enabled(static_cast<Fault>(i))) seen.insert(i);
     }
