@@ -31,7 +31,7 @@ class H2Client final : public Client, private sim::H2SessionListener {
   void on_go_away(std::uint32_t) override { tally_.wrong = true; }
   void on_request_leaves(std::int32_t) override {}
   void on_request_unsent(std::int32_t) override { tally_.wrong = true; }
-  void on_request_whole(std::int32_t) override {}
+  void on_message_whole(std::int32_t) override {}
   Piece on_body_wanted(std::int32_t stream, std::span<char> room) override;
   sim::H2FieldList trailers_of(std::int32_t) override { return {}; }
   void on_violation(const std::string&) override { tally_.wrong = true; }

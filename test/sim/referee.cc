@@ -302,6 +302,9 @@ bool Referee::strict(const Course& c) const {
   // A stop ends what it meets; so does the end of the time that a drain gives.
   if (c.ended_ns >= stop_began_ns_ || (drain_began_ns_ != never_ns && shut_down(c))) return false;
   if (harmed(c) || c.client_left || c.script.aborts()) return false;
+  // What it has sent for a tunnel that an HTTP/2 server did not hear of is left unread, and the
+  // reset of that may take the answer with it.
+  if (answer_of(c) != c.script.answer && c.script.early_tunnel) return false;
   const std::uint64_t over_ns = std::max(c.ended_ns, c.record_ns);
   return over_ns - c.begun_ns < (may_leave_unread(c) ? linger_ns : patient_ns);
 }
@@ -322,10 +325,8 @@ bool Referee::may_leave_unread(const Course& c) const {
   const bool early = c.sent.early != nullptr && c.sent.early->bytes != 0;
   // An HTTP/2 client says that it has read what came, and the drain may have ended its connection.
   const bool acknowledged = c.script.h2 && c.ended_ns >= drain_began_ns_;
-  // What it has sent for a tunnel that an HTTP/2 server did not hear of.
-  const bool no_tunnel = answer_of(c) != c.script.answer && c.script.early_tunnel;
-  return no_tunnel || followed || met_stale || answered_early || end_is_late || early ||
-         acknowledged || c.script.early_answer || c.script.expect || c.script.ask == Ask::malformed;
+  return followed || met_stale || answered_early || end_is_late || early || acknowledged ||
+         c.script.early_answer || c.script.expect || c.script.ask == Ask::malformed;
 }
 
 void Referee::judge_all() {
