@@ -151,7 +151,7 @@ void H2UpstreamConnection::request_began(std::int32_t stream, const H2FieldList&
   plan_fate(stream);
   plan_events();
   const Script& s = course->script;
-  if (s.expect && s.answer != Answer::never && !s.early_answer) {
+  if (s.expect && !exchange.scripted && s.answer != Answer::never && !s.early_answer) {
     exchange.begun = true;
     kept_ = std::max(kept_, stream);
     session_->interim(stream, h2_interim(100));
