@@ -1,4 +1,5 @@
-// Faults that others reported, each provoked in the whole proxy.
+// Faults that others reported, each provoked in the whole proxy. The storm of KeyUpdates has a file
+// of its own (key_update_storm_test.cc).
 #include <gtest/gtest.h>
 
 #include <algorithm>

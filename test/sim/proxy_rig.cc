@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <ctime>
 #include <utility>
 
 namespace ringside::sim {
@@ -118,13 +119,22 @@ void TestOrigin::on_ready() {
   }
 }
 
-ProxyRig::ProxyRig(const Settings& settings, TestPeer::Heard heard)
+ProxyRig::ProxyRig(const Settings& settings, TestPeer::Heard heard,
+                   const config::TlsCertificate* certificate)
     : origin(world.core(), std::move(heard)) {
   std::shared_ptr<const tls::Material> material;
   if (settings.tls) material = std::make_shared<ScriptedMaterial>(tls_);
   tls_.kernel = settings.kernel_tls;
-  runtime_ = std::make_shared<const proxy::Runtime>(make_snapshot(settings, 0), 1, nullptr,
-                                                    std::move(material));
+  config::SnapshotRef snapshot = make_snapshot(settings, 0);
+  if (certificate != nullptr) {
+    auto changed = std::make_shared<config::Snapshot>(*snapshot);
+    changed->tls[0].certificates = {*certificate};
+    material = tls::load_material(*changed, std::time(nullptr), 0, {}).material;
+    if (material == nullptr) std::abort();
+    snapshot = std::move(changed);
+  }
+  runtime_ =
+      std::make_shared<const proxy::Runtime>(std::move(snapshot), 1, nullptr, std::move(material));
   net::ListenerSet set(world.sys());
   if (!set.open(*runtime_->snapshot, 1, no_sleep).empty()) std::abort();
   auto made = proxy::Worker::create({.kernel = world.kernel(),

@@ -87,8 +87,10 @@ class TestOrigin final : public Wakeable {
 // One ring. The seed is fixed and no fault is on unless the test sets it.
 class ProxyRig {
  public:
-  // `heard` is told whenever an upstream connection has read something.
-  ProxyRig(const Settings& settings, TestPeer::Heard heard);
+  // `heard` is told whenever an upstream connection has read something. `certificate`: the listener
+  // that speaks TLS speaks it by OpenSSL, with this; null: it is simulated.
+  ProxyRig(const Settings& settings, TestPeer::Heard heard,
+           const config::TlsCertificate* certificate = nullptr);
   ~ProxyRig();
   ProxyRig(const ProxyRig&) = delete;
   ProxyRig& operator=(const ProxyRig&) = delete;
