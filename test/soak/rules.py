@@ -23,6 +23,9 @@ PROMISES = ('succeeds', 'may_stale', 'may_die', 'cut', 'leaves', 'stalls')
 # A server that is killed is gone for ringside when its reset has come through; on a machine full of load
 # that takes a moment.
 OUTAGE_SLACK = 2.0
+# The times of a record are those at which turns of its ring began. What a turn took off its queue may be as much newer
+# as the thread stood still behind that.
+CLOCK_LAG = 0.1
 
 _LOST = re.compile(r'upstream/(send_request|wait_response|response_body)/(closed|reset)')
 _LEFT = re.compile(r'complete|client/(read_head|queue|connect|send_request|wait_response|response_body)/(closed|reset)')
@@ -55,7 +58,7 @@ class Outage:
     over: float | None = None
 
     def meets(self, begin: float, end: float) -> bool:
-        return end >= self.began and (self.over is None or begin <= self.over + OUTAGE_SLACK)
+        return end + CLOCK_LAG >= self.began and (self.over is None or begin <= self.over + OUTAGE_SLACK)
 
 
 def interval(record: dict) -> tuple[float, float]:

@@ -61,7 +61,8 @@ class Promises(unittest.TestCase):
         lost = result('may_die', 'status', 502), record(LOST, 502)
         self.good(*lost, [Outage(SERVER, WHEN - 9)])  # it goes on
         self.wrong(*lost, [Outage(SERVER, WHEN - 9, WHEN - rules.OUTAGE_SLACK - 0.1)])
-        self.wrong(*lost, [Outage(SERVER, WHEN + 0.6, WHEN + 1)])
+        self.good(*lost, [Outage(SERVER, WHEN + 0.5 + rules.CLOCK_LAG / 2, WHEN + 1)])
+        self.wrong(*lost, [Outage(SERVER, WHEN + 0.51 + rules.CLOCK_LAG, WHEN + 1)])
         self.assertEqual(rules.interval(record()), (WHEN, WHEN + 0.5))
 
     def test_what_has_to_be_sent_again(self) -> None:
