@@ -110,7 +110,7 @@ void Exchange::refuse(std::uint16_t status, std::string_view text, EndReason why
 
 // Decides what becomes of a body that nobody wants.
 void Exchange::discard_request() {
-  if (!request_unread() || request_ == RequestState::reading_head) return;
+  if (head_ == nullptr || !request_unread() || request_ == RequestState::reading_head) return;
   // Of a chunked body nobody knows how much is to come, so keeping the connection cannot be
   // promised.
   bool small = head_->framing.kind == http::Framing::Kind::length &&
